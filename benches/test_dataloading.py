@@ -1,0 +1,43 @@
+"""Data loading: do worker processes, pinned memory and prefetching bring JPEG photographs to the device faster?"""
+
+import pytest
+
+from workloads import ResNet18
+from workloads.optimizations import NonBlocking, PersistentWorkers, PinMemory, Prefetch, Workers
+
+pytestmark = [pytest.mark.benchmark(group="data loading"), pytest.mark.loader]
+
+PHOTOS = ResNet18(data="photos", image_size=128)
+TWO = Workers(2)
+
+
+@pytest.mark.parametrize("workers", [Workers(2), Workers(4), Workers(8)], ids=str)
+def test_workers(measure, workers):
+    """One epoch decoded by so many processes, against decoding in the main process."""
+    measure(PHOTOS.loading_step(workers), against=PHOTOS.loading_step())
+
+
+def test_persistent_workers(measure):
+    """Two workers that live on between epochs, against two that are started for each."""
+    measure(PHOTOS.loading_step(TWO, PersistentWorkers()), against=PHOTOS.loading_step(TWO))
+
+
+@pytest.mark.parametrize("prefetch", [Prefetch(1), Prefetch(4)], ids=str)
+def test_prefetch_factor(measure, prefetch):
+    """Two workers that prepare so many batches ahead, against the default of two."""
+    measure(PHOTOS.loading_step(TWO, prefetch), against=PHOTOS.loading_step(TWO))
+
+
+@pytest.mark.gpu
+def test_pin_memory(measure):
+    """Page-locked batches, against pageable ones."""
+    measure(PHOTOS.loading_step(TWO, PinMemory()), against=PHOTOS.loading_step(TWO))
+
+
+@pytest.mark.gpu
+def test_non_blocking(measure):
+    """Copies that the host does not wait for, against copies that it does, both from pinned memory."""
+    measure(
+        PHOTOS.loading_step(TWO, PinMemory(), NonBlocking()),
+        against=PHOTOS.loading_step(TWO, PinMemory()),
+    )

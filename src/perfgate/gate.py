@@ -1,0 +1,157 @@
+"""What a session does around its benchmarks: choose the baseline before, save and judge after. Knows no pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfgate import repository
+from perfgate.results import baseline as baselines
+from perfgate.results.baseline import Baseline
+from perfgate.results.record import Machine, Measurement, Process, Record, Run, identity_hash
+from perfgate.results.store import Store
+from perfgate.settings import Settings
+from perfgate.verdict.compare import judge
+from perfgate.verdict.verdicts import Verdict
+
+if TYPE_CHECKING:
+    import torch
+
+    from perfgate.measure.nvml import Gpu
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the command line asked for."""
+
+    root: Path
+    """The project's root."""
+    results: Path
+    compare: str | bool
+    """``False``, ``True`` for this machine's last run, or the run to compare with."""
+    save: bool
+    label: str
+    smoke: bool
+    strict: bool
+    device: str
+    """``auto``, ``cpu`` or ``cuda``."""
+
+
+@dataclass
+class Gate:
+    """The state of one session."""
+
+    wishes: Wishes
+    settings: Settings
+    records: list[Record] = field(default_factory=list)
+    outcomes: dict[str, Verdict] = field(default_factory=dict)
+    """Benchmarks without a number: failed or skipped, with their reasons."""
+    expected: int = 0
+    """Benchmarks that were collected and not deselected."""
+    stamp: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    baseline: Baseline = field(default_factory=Baseline)
+    saved: Path | None = None
+    run: Run | None = None
+
+    def __post_init__(self) -> None:
+        """The folder of runs; nothing is read yet."""
+        self.store = Store(self.wishes.results)
+        self._device: torch.device | None = None
+        self._gpu: Gpu | None = None
+        self._machine: Machine | None = None
+        self._process: Process | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where to measure; looked for once."""
+        if self._device is None:
+            from perfgate.measure.environment import choose_device, gpu_of
+
+            self._device = choose_device(self.wishes.device)
+            self._gpu = gpu_of(self._device)
+        return self._device
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """NVML's view of the device."""
+        return self._gpu if self.device.type == "cuda" else None
+
+    @property
+    def machine(self) -> Machine:
+        """This machine."""
+        if self._machine is None:
+            from perfgate.measure.environment import describe_machine
+
+            self._machine = describe_machine(self.device, self.gpu)
+        return self._machine
+
+    def prepare(self) -> None:
+        """Before measuring: find the baseline, and make sure that a result can be saved.
+
+        Raises:
+            ResultsError: where the baseline asked for is not there, or the folder cannot be written.
+        """
+        if self.wishes.compare:
+            choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
+            self.baseline = baselines.find(self.store, self.machine, choice=choice, renamed=self.settings.renamed)
+        if self.wishes.save:
+            self.store.probe(self.machine.slug)
+
+    def describe_process(self) -> None:
+        """Read the canary and the state of this process, once, before the first benchmark."""
+        if self._process is None:
+            from perfgate.measure.environment import describe_process
+
+            self._process = describe_process(self.device, self.gpu, self.wishes.root)
+
+    def finish(
+        self, stock: Mapping[str, Any], scope: Mapping[str, Any], missing: Collection[str], *, interrupted: bool
+    ) -> list[Verdict]:
+        """After measuring: make the run, save it, and judge it.
+
+        ``stock`` is pytest-benchmark's document of the same benchmarks, ``missing`` the ids of the baseline that
+        belonged to this session's scope and did not run.
+
+        Raises:
+            UnsavableRun: where saving failed; the verdicts are lost too, since nothing can be trusted then.
+        """
+        without_number = list(self.outcomes.values())
+        if not self.records:
+            return without_number
+        self.describe_process()
+        assert self._process is not None  # noqa: S101 - describe_process() made it
+        self.run = Run(
+            machine=self.machine,
+            commit=repository.commit(self.wishes.root, ignoring=self._results_in_project()),
+            stamp=self.stamp,
+            status="interrupted" if interrupted else "complete",
+            scope=dict(scope),
+            processes=(self._process,),
+            records=tuple(self.records),
+            label=self.wishes.label,
+        )
+        judged = judge(self.run, self.baseline, self.settings, missing=missing) if self.wishes.compare else []
+        if self.wishes.save:
+            self.saved = self.store.save(self.run, stock)
+        return [*judged, *without_number]
+
+    def _results_in_project(self) -> str:
+        """The folder of runs relative to the project, for git to ignore."""
+        results, root = self.wishes.results.resolve(), self.wishes.root.resolve()
+        return str(results.relative_to(root)) if results.is_relative_to(root) else self.settings.results
+
+
+def plain_record(name: str, group: str | None, samples: Sequence[float]) -> Record:
+    """The record of a benchmark that used pytest-benchmark's own fixture: its times, and nothing else."""
+    wall = Measurement(metric="wall_seconds", unit="s", better="lower", kind="sampled", samples=(tuple(samples),))
+    return Record(
+        id=name,
+        group=group or "",
+        identity=identity_hash({}),
+        step=name,
+        measurements=(wall,),
+        seconds=sum(samples),
+    )

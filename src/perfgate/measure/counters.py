@@ -1,0 +1,62 @@
+"""Counted metrics: operators by dispatch, FLOPs, and what dynamo compiled. Exact under one torch version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+
+class OperatorCounter(TorchDispatchMode):
+    """Counts every operator that an eager step dispatches, by name and dtypes: forward, backward, update and casts."""
+
+    def __init__(self) -> None:
+        """Starts at zero."""
+        super().__init__()
+        self.operators: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Count and go on."""
+        arguments = tree_leaves((args, kwargs or {}))
+        dtypes = sorted({str(each.dtype).removeprefix("torch.") for each in arguments if isinstance(each, torch.Tensor)})
+        self.operators[f"{func.name()}({','.join(dtypes)})"] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def count_dispatched(run: Callable[[], None]) -> Counter[str]:
+    """Operators that one eager run dispatches."""
+    with OperatorCounter() as counter:
+        run()
+    return counter.operators
+
+
+def count_flops(run: Callable[[], None]) -> int:
+    """Floating-point operations of one run (a multiply-add is two), compiled code being run eagerly for it."""
+    with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as counter:
+        run()
+    return int(counter.get_total_flops())
+
+
+@dataclass(frozen=True)
+class CompileCounts:
+    """What dynamo has done since the process started or was reset."""
+
+    graphs: int
+    breaks: int
+
+    def since(self, earlier: CompileCounts) -> CompileCounts:
+        """The difference."""
+        return CompileCounts(self.graphs - earlier.graphs, self.breaks - earlier.breaks)
+
+
+def compile_counts() -> CompileCounts:
+    """dynamo's counters: a private interface, read only here; a test fails when it changes."""
+    from torch._dynamo.utils import counters
+
+    return CompileCounts(counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()))

@@ -1,0 +1,52 @@
+"""The measurements of a record, made from what the passes found."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from perfgate.measure.clock import Timing
+from perfgate.results.record import Better, Measurement
+
+
+def sampled(metric: str, unit: str, values: Sequence[float], *, better: Better = "neither", note: str | None = None) -> Measurement:
+    """A noisy metric with all its raw values, from one process; no value where ``values`` is empty."""
+    samples = (tuple(values),) if values else ()
+    return Measurement(metric=metric, unit=unit, better=better, kind="sampled", samples=samples, note=note)
+
+
+def counted(
+    metric: str, unit: str, value: int, *, better: Better = "lower", table: Mapping[str, int] | None = None
+) -> Measurement:
+    """An exact metric."""
+    return Measurement(metric=metric, unit=unit, better=better, kind="counted", samples=((value,),), table=table or {})
+
+
+def speedup(variant: Sequence[Timing], plain: Sequence[Timing]) -> Measurement:
+    """How many times faster the variant is than the plain round next to it: one ratio per pair of rounds."""
+    pairs = zip(variant, plain, strict=False)  # a run without timings has no pairs
+    ratios = tuple(theirs.wall_seconds / ours.wall_seconds for ours, theirs in pairs)
+    return Measurement(metric="speedup", unit="1", better="higher", kind="paired", samples=(ratios,) if ratios else ())
+
+
+def compile_time(first_call_seconds: float, timings: Sequence[Timing]) -> Measurement:
+    """What the first call took beyond a steady round: capturing, generating and compiling code, with a cold cache."""
+    steady = statistics.median(each.wall_seconds for each in timings) if timings else 0.0
+    return sampled("compile_seconds", "s", [first_call_seconds - steady])
+
+
+def side_measurements(
+    timings: Sequence[Timing], first_call_seconds: float, energy_joules: Sequence[float], samples: int
+) -> list[Measurement]:
+    """Times and energy of one side; what is unknown is there without values and says why."""
+    events = [each.event_seconds for each in timings if each.event_seconds is not None]
+    no_counter = None if energy_joules else "unknown: no GPU with an energy counter"
+    return [
+        sampled("wall_seconds", "s", [each.wall_seconds for each in timings], better="lower"),
+        sampled("event_seconds", "s", events, note=None if events else "unknown: CUDA events need a GPU"),
+        sampled("first_call_seconds", "s", [first_call_seconds]),
+        sampled("energy_joules", "J", energy_joules, better="neither", note=no_counter),
+        sampled(
+            "energy_joules_per_sample", "J", [each / samples for each in energy_joules], better="neither", note=no_counter
+        ),
+    ]

@@ -1,0 +1,209 @@
+"""The procedure: every pass of one benchmark in its order, each in a part of its own.
+
+build and first call -> same result -> warm-up -> timed rounds -> counters, memory, energy -> proof -> record
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from perfgate.errors import NotInEffect, Recompiled, WrongResult
+from perfgate.measure import nvml
+from perfgate.measure.check import check_same_result
+from perfgate.measure.clock import clock_for, time_round
+from perfgate.measure.counters import compile_counts, count_dispatched, count_flops
+from perfgate.measure.energy import energy_per_step
+from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup
+from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
+from perfgate.measure.profiled import count_device_work, count_operators, profile_step
+from perfgate.measure.rounds import Pedantic, Side, run_rounds
+from perfgate.measure.state import guarded_state
+from perfgate.measure.step import Step
+from perfgate.measure.stopping import rounds_for
+from perfgate.measure.warmup import warm_up
+from perfgate.results.record import Measurement, Record, identity_hash
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from perfgate.measure.nvml import Gpu
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How to measure."""
+
+    device: torch.device
+    gpu: Gpu | None
+    smoke: bool
+    """One round, all proofs and counted metrics, no trustworthy times."""
+    warmup_seconds: float
+    timed_seconds: float
+
+
+@dataclass
+class Passes:
+    """What the passes over one side found."""
+
+    first_call_seconds: float = 0.0
+    graphs: int = 0
+    graph_breaks: int = 0
+    recompilations: int = 0
+    operators: Counter[str] | None = None
+    flops: int = 0
+    device_work: dict[str, int] = field(default_factory=dict)
+    memory: PeakMemory | None = None
+    energy_joules: tuple[float, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    """What only the subject can count."""
+
+
+def measure_step(benchmark: Pedantic, step: Step, against: Step | None, plan: Plan, name: str, group: str) -> Record:
+    """Measure ``step``, beside its plain twin where there is one.
+
+    Raises:
+        MeasurementError: where there is no trustworthy number: a wrong result, a technique that is not in effect, a
+            leak of global state, a recompilation inside the timed rounds.
+    """
+    started = time.perf_counter()
+    try:
+        with guarded_state():
+            return _measure(benchmark, step, against, plan, name, group, started)
+    finally:
+        for each in (step, against):
+            if each:
+                each.release()
+
+
+def _measure(
+    benchmark: Pedantic, step: Step, against: Step | None, plan: Plan, name: str, group: str, started: float
+) -> Record:
+    sides = [Side(each, clock_for(plan.device)) for each in (step, against) if each]
+    passes = [_start(side, plan) for side in sides]
+    evidence = {}
+    if against:
+        evidence["same result"] = check_same_result(step.outcome(), against.reference_outcome(step), step.tolerance)
+    before = plan.gpu.readings() if plan.gpu else {}
+    evidence |= _time(benchmark, sides, passes, plan)
+    after = plan.gpu.readings() if plan.gpu else {}
+    for side, found in zip(sides, passes, strict=True):
+        _count(side.step, found, plan)
+    evidence |= _prove(step, passes[0])
+    return Record(
+        id=name,
+        group=group,
+        identity=identity_hash({"step": step.identity, "against": against.identity if against else None}),
+        step=str(step),
+        measurements=tuple(_all_measurements(sides, passes)),
+        samples_per_round=step.samples,
+        expected=step.expected if against else "any",
+        evidence=evidence,
+        flags=nvml.flags(before, after),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _start(side: Side, plan: Plan) -> Passes:
+    """Build, and take the first call, which compiles, tunes and creates optimizer state."""
+    side.step.build(plan.device)  # forgets earlier compiled code and its counts
+    before = compile_counts()
+    side.round()
+    compiled = compile_counts().since(before)
+    return Passes(
+        first_call_seconds=side.timings[0].wall_seconds, graphs=compiled.graphs, graph_breaks=compiled.breaks
+    )
+
+
+def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Plan) -> dict[str, str]:
+    """Warm up and take the timed rounds."""
+    before = compile_counts()
+    warmups = [warm_up(side.round, 0.0 if plan.smoke else plan.warmup_seconds) for side in sides]
+    passes[0].recompilations = compile_counts().since(before).graphs
+    rounds = 1 if plan.smoke else rounds_for(sum(each.round_seconds for each in warmups), plan.timed_seconds)
+    before = compile_counts()
+    run_rounds(benchmark, sides[0], sides[1] if len(sides) > 1 else None, rounds)
+    compiled = compile_counts().since(before).graphs
+    if compiled:
+        raise Recompiled(f"{compiled} graphs were compiled inside the timed rounds: the times are not of the step")
+    value = sides[0].step.last_value()
+    if value is not None and not bool(torch.isfinite(value).all()):
+        raise WrongResult("the loss or output after the timed rounds is NaN or infinite")
+    return {"warm-up": str(warmups[0])}
+
+
+def _count(step: Step, found: Passes, plan: Plan) -> None:
+    """Counters, FLOPs, memory and energy, each in its own pass."""
+    with step.active():
+        events = profile_step(step.run, plan.device)
+        found.operators = count_operators(events) if step.compiled else count_dispatched(step.run)
+        found.flops = count_flops(step.run)
+        if plan.device.type == "cuda":
+            found.device_work = count_device_work(events)
+            found.memory = cuda_peak(step.run, step.resident_tensors, plan.device)
+        else:
+            found.memory = host_peak(step.resident_tensors(), events)
+        if plan.gpu and not plan.smoke:
+            seconds = time_round(clock_for(plan.device), clock_for(plan.device).target(step.run)).wall_seconds
+            found.energy_joules = energy_per_step(step.run, _waiting(plan.device), plan.gpu, seconds)
+    found.counts = dict(step.counts())
+
+
+def _waiting(device: torch.device) -> Callable[[], None]:
+    return lambda: torch.cuda.synchronize(device)
+
+
+def _prove(step: Step, found: Passes) -> dict[str, str]:
+    """The step's proof from what was counted."""
+    counts = {
+        "compiled_graphs": found.graphs,
+        "graph_breaks": found.graph_breaks,
+        **found.device_work,
+        **found.counts,
+    }
+    try:
+        return dict(step.proof(counts))
+    except Exception as error:  # the subject's own exception type, which perfgate does not know
+        raise NotInEffect(str(error)) from error
+
+
+def _all_measurements(sides: list[Side], passes: list[Passes]) -> list[Measurement]:
+    variant, found = sides[0], passes[0]
+    measurements = side_measurements(variant.timings, found.first_call_seconds, found.energy_joules, variant.step.samples)
+    if variant.step.compiled:
+        measurements.append(compile_time(found.first_call_seconds, variant.timings))
+    measurements += counted_measurements(found, compiled=variant.step.compiled)
+    if len(sides) > 1:
+        plain, plain_found = sides[1], passes[1]
+        measurements.append(speedup(variant.timings, plain.timings))
+        measurements.append(sampled("plain_wall_seconds", "s", [each.wall_seconds for each in plain.timings]))
+        if plain_found.memory:
+            measurements.append(counted("plain_peak_bytes", "B", plain_found.memory.peak_bytes, better="neither"))
+        measurements.append(counted("plain_flops", "FLOP", plain_found.flops, better="neither"))
+    return measurements
+
+
+def counted_measurements(found: Passes, *, compiled: bool) -> list[Measurement]:
+    """The counted metrics of one side."""
+    result = [counted("flops", "FLOP", found.flops)]
+    if found.operators is not None:
+        result.append(counted("operators", "count", found.operators.total(), table=dict(sorted(found.operators.items()))))
+    if found.memory:
+        result.append(counted("peak_bytes", "B", found.memory.peak_bytes))
+        result.append(counted("allocations", "count", found.memory.allocations, better="neither"))
+        if found.memory.reserved_bytes is not None:
+            result.append(counted("reserved_bytes", "B", found.memory.reserved_bytes, better="neither"))
+    if compiled:
+        result += [
+            counted("compiled_graphs", "count", found.graphs),
+            counted("graph_breaks", "count", found.graph_breaks),
+            counted("recompilations", "count", found.recompilations),
+        ]
+    result += [counted(name, "count", value) for name, value in found.device_work.items()]
+    for name, value in found.counts.items():
+        result.append(counted(name, "count", value, better="higher" if name == "zeros" else "lower"))
+    return result

@@ -1,0 +1,68 @@
+"""Global state of torch that changes what a benchmark measures: saved, restored and checked around each one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from perfgate.errors import StateLeak
+
+Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
+
+
+def _attribute(owner: Any, name: str) -> Setting:
+    return (lambda: getattr(owner, name)), (lambda value: setattr(owner, name, value))
+
+
+SETTINGS: dict[str, Setting] = {
+    "cudnn.benchmark": _attribute(torch.backends.cudnn, "benchmark"),
+    "cudnn.deterministic": _attribute(torch.backends.cudnn, "deterministic"),
+    "cudnn.enabled": _attribute(torch.backends.cudnn, "enabled"),
+    "cudnn TF32": _attribute(torch.backends.cudnn.conv, "fp32_precision"),
+    "matmul TF32": _attribute(torch.backends.cuda.matmul, "fp32_precision"),
+    "float32 matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "deterministic algorithms": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    "CPU autocast": (
+        lambda: torch.is_autocast_enabled("cpu"),
+        lambda value: torch.set_autocast_enabled("cpu", value),
+    ),
+    "CUDA autocast": (
+        lambda: torch.is_autocast_enabled("cuda"),
+        lambda value: torch.set_autocast_enabled("cuda", value),
+    ),
+    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "threads": (torch.get_num_threads, torch.set_num_threads),
+    "grad mode": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "anomaly detection": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+}
+"""Name -> how to read and how to set it."""
+
+
+@contextmanager
+def guarded_state() -> Iterator[None]:
+    """Restore all settings and random seeds after the block.
+
+    Raises:
+        StateLeak: naming what the block changed and did not put back.
+    """
+    before = {name: read() for name, (read, _) in SETTINGS.items()}
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            leaks = restore(before)
+    if leaks:
+        raise StateLeak(f"global state was changed and not put back: {'; '.join(leaks)}")
+
+
+def restore(before: dict[str, Any]) -> list[str]:
+    """Put back what differs from ``before``, and say what that was."""
+    leaks = []
+    for name, (read, write) in SETTINGS.items():
+        if read() != before[name]:
+            leaks.append(f"{name} {before[name]} -> {read()}")
+            write(before[name])
+    return leaks

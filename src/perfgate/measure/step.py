@@ -1,0 +1,95 @@
+"""What perfgate needs of the thing it measures. ``workloads`` fulfils it; so may anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Outcome(Protocol):
+    """What a step computed."""
+
+    @property
+    def kind(self) -> str:
+        """``movement`` (of parameters), ``outputs`` (within a relative error) or ``identical``."""
+
+    @property
+    def tensors(self) -> Mapping[str, torch.Tensor]:
+        """The values by name."""
+
+
+class Tolerance(Protocol):
+    """How far a variant's outcome may be from its plain twin's."""
+
+    @property
+    def norm_ratio(self) -> float:
+        """Largest |ratio - 1| of the norms."""
+
+    @property
+    def cosine(self) -> float:
+        """Smallest cosine."""
+
+    @property
+    def relative_error(self) -> float:
+        """Largest relative L2 error of outputs."""
+
+
+class Step(Protocol):
+    """One benchmarkable piece of work."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What makes this benchmark this one."""
+
+    @property
+    def samples(self) -> int:
+        """Images, sequences or other samples in one call of :meth:`run`."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled code runs."""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """For the comparison with its plain twin."""
+
+    @property
+    def expected(self) -> str:
+        """``faster``, ``same``, ``slower`` or ``any``."""
+
+    def unsuitable(self, device: torch.device) -> str | None:
+        """Why it cannot run on ``device``, with the remedy."""
+
+    def build(self, device: torch.device) -> None:
+        """Fresh, seeded state."""
+
+    def release(self) -> None:
+        """Drop the state."""
+
+    def active(self) -> AbstractContextManager[None]:
+        """Global state that must hold while it runs."""
+
+    def run(self) -> None:
+        """The work, without waiting for the device."""
+
+    def outcome(self) -> Outcome:
+        """What one step from the initial state computes."""
+
+    def reference_outcome(self, variant: Any) -> Outcome:
+        """What ``variant`` must compute, from a fresh plain twin; called on the twin."""
+
+    def last_value(self) -> torch.Tensor | None:
+        """Loss or outputs of the last run."""
+
+    def resident_tensors(self) -> Iterable[torch.Tensor]:
+        """Tensors that stay alive between runs."""
+
+    def counts(self) -> Mapping[str, int]:
+        """Counts that only the subject can give."""
+
+    def proof(self, counts: Mapping[str, int]) -> Mapping[str, str]:
+        """Evidence per technique; raises where one is not in effect."""

@@ -1,0 +1,383 @@
+"""The pytest plugin: options, markers, the ``measure`` fixture and hooks. No arithmetic, and no torch at import.
+
+pytest-benchmark's own comparison is switched off before it starts, since it passes where nothing could be compared.
+Its fixture, its table and its JSON stay. ``config._benchmarksession`` is the one private thing used of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from perfgate.errors import PerfgateError
+
+if TYPE_CHECKING:
+    from perfgate.gate import Gate
+    from perfgate.measure.step import Step
+    from perfgate.results.record import Record
+    from perfgate.verdict.verdicts import Verdict
+
+GATE = pytest.StashKey["Gate"]()
+VERDICTS = pytest.StashKey["list[Verdict]"]()
+LIMITS = pytest.StashKey[list[Any]]()
+FAILURE = pytest.StashKey[str]()
+DESELECTED = pytest.StashKey[set[str]]()
+COLLECTED = pytest.StashKey[set[str]]()
+
+MARKERS = {
+    "gpu": "needs a CUDA GPU; skipped with that reason elsewhere",
+    "multigpu": "needs at least two CUDA GPUs",
+    "compile": "compiles code, which takes seconds to minutes and, on a CPU, a C++ compiler",
+    "loader": "starts worker processes",
+    "slow": "takes long on a CPU; leave out with -m 'not slow'",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--perfgate-...``."""
+    group = parser.getgroup("perfgate", "trustworthy benchmarks (perfgate)")
+    group.addoption(
+        "--perfgate-smoke",
+        action="store_true",
+        help="One round of every benchmark with all proofs and counted metrics. Nothing is saved.",
+    )
+    group.addoption(
+        "--perfgate-strict",
+        action="store_true",
+        help="Fail also where a benchmark is gone or could not be judged.",
+    )
+    group.addoption(
+        "--perfgate-no-save",
+        action="store_true",
+        help="Do not save this run. By default every run is saved under results/<machine>/.",
+    )
+    group.addoption(
+        "--perfgate-device",
+        choices=["auto", "cpu", "cuda"],
+        default="auto",
+        help="Where to measure: auto is the GPU where torch sees one.",
+    )
+    group.addoption(
+        "--perfgate-results", metavar="DIR", type=Path, help="Folder of saved runs. Default: results/ in the project."
+    )
+    group.addoption(
+        "--perfgate-data",
+        metavar="DIR",
+        type=Path,
+        help="Folder with data such as CIFAR-10. Default: $PERFGATE_DATA, else the user's cache.",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register markers, and take pytest-benchmark's comparing and saving over before it looks at its options."""
+    for name, text in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {text}")
+    config.stash[VERDICTS] = []
+    config.stash[DESELECTED] = set()
+    config.stash[COLLECTED] = set()
+    try:
+        config.stash[GATE] = _make_gate(config)
+    except PerfgateError as error:
+        raise pytest.UsageError(str(error)) from error
+    if config.option.perfgate_data:
+        os.environ["PERFGATE_DATA"] = str(config.option.perfgate_data.absolute())
+    config.stash[LIMITS] = config.option.benchmark_compare_fail or []
+    option = config.option
+    option.benchmark_compare, option.benchmark_compare_fail = [], None
+    option.benchmark_save = option.benchmark_autosave = None
+
+
+def _make_gate(config: pytest.Config) -> Gate:
+    from perfgate import settings
+    from perfgate.gate import Gate, Wishes
+
+    option = config.option
+    chosen = settings.load(config.rootpath)
+    compare = option.benchmark_compare if option.benchmark_compare != [] else False
+    _refuse_contradictions(config, compare)
+    asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
+    measures = not (option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
+    wishes = Wishes(
+        root=config.rootpath,
+        results=(option.perfgate_results or config.rootpath / chosen.results).absolute(),
+        compare=compare,
+        save=measures and (asked_to_save or not option.perfgate_no_save),
+        label=option.benchmark_save or "",
+        smoke=option.perfgate_smoke,
+        strict=option.perfgate_strict,
+        device=option.perfgate_device,
+    )
+    return Gate(wishes, chosen)
+
+
+def _refuse_contradictions(config: pytest.Config, compare: str | bool) -> None:
+    """Refuse command lines that look like a gate and would judge nothing."""
+    option = config.option
+    if isinstance(compare, str) and (Path(compare).is_dir() or "::" in compare or compare.endswith(".py")):
+        raise pytest.UsageError(
+            f"--benchmark-compare took {compare!r} as the run to compare with. "
+            f"Write the paths first: pytest {compare} --benchmark-compare"
+        )
+    if option.benchmark_compare_fail and not compare:
+        raise pytest.UsageError("--benchmark-compare-fail needs --benchmark-compare: there is nothing to compare with")
+    if not compare:
+        return
+    if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
+        raise pytest.UsageError("--benchmark-compare cannot judge with -n: workers would disturb each other; leave out -n")
+    for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke"):
+        if getattr(option, name):
+            flag = "--" + name.replace("_", "-")
+            raise pytest.UsageError(f"--benchmark-compare with {flag} would judge nothing: leave out one of them")
+
+
+def _is_benchmark(item: pytest.Item) -> bool:
+    return bool({"measure", "benchmark"} & set(getattr(item, "fixturenames", ())))
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Remember what was left out on purpose: it is not gone."""
+    for item in items:
+        item.config.stash[DESELECTED].add(item.nodeid)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Before measuring: find the baseline, try the results folder, and say what was found."""
+    config = session.config
+    benchmarks = [item for item in session.items if _is_benchmark(item)]
+    gate = config.stash[GATE]
+    config.stash[COLLECTED] = {item.nodeid for item in benchmarks}
+    gate.expected = len(benchmarks)
+    if config.option.collectonly or not benchmarks or _is_worker(config):
+        return
+    if not any("measure" in item.fixturenames for item in benchmarks) and not _asked_to_save(config, gate):  # type: ignore[attr-defined]
+        gate.wishes = _without_saving(gate)  # another project's suite is not written to unless asked
+    if not (gate.wishes.save or gate.wishes.compare):
+        return
+    try:
+        gate.prepare()
+    except PerfgateError as error:
+        raise pytest.UsageError(str(error)) from error
+    from perfgate.report.announcement import announce
+
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line("\n".join(announce(gate.wishes, gate.baseline, gate.machine.slug, gate.expected)))
+
+
+def _asked_to_save(config: pytest.Config, gate: Gate) -> bool:
+    return bool(gate.wishes.compare or gate.wishes.label or config.option.perfgate_results)
+
+
+def _without_saving(gate: Gate) -> Any:
+    import dataclasses
+
+    return dataclasses.replace(gate.wishes, save=False)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine cannot run, with the reason."""
+    wanted = 2 if item.get_closest_marker("multigpu") else 1 if item.get_closest_marker("gpu") else 0
+    if not wanted:
+        return
+    import torch
+
+    gate = item.config.stash[GATE]
+    found = torch.cuda.device_count() if gate.device.type == "cuda" else 0
+    if found < wanted:
+        pytest.skip(f"needs {'a CUDA GPU' if wanted == 1 else 'two CUDA GPUs'}; this run has {found or 'none'}")
+
+
+@pytest.fixture(scope="session")
+def _cold_compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A new cache for compiled code, so that compile times are cold in every run; the user's own choice stays."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+            patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compile-cache")))
+        yield
+
+
+@pytest.fixture
+def measure(
+    request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache: None
+) -> Callable[..., Record | None]:
+    """Measure a step: ``measure(step)``, or ``measure(variant, against=plain)`` for a speedup.
+
+    Fails the test where the variant computes something else than its plain twin or is not in effect. Returns the
+    record; ``None`` where benchmarks are disabled.
+    """
+    gate = request.config.stash[GATE]
+
+    def measure_once(step: Step, against: Step | None = None) -> Record | None:
+        if _is_worker(request.config):
+            pytest.fail("perfgate cannot measure with -n yet: workers would disturb each other; leave out -n", pytrace=False)
+        _skip_unsuitable(gate, step, against)
+        if benchmark.disabled:
+            step.build(gate.device)
+            step.run()
+            step.release()
+            return None
+        try:
+            record = _measure(gate, benchmark, step, against, request.node.nodeid)
+        except PerfgateError as error:
+            benchmark.has_error = True
+            pytest.fail(f"{error.code}: {error}", pytrace=False)
+        request.node.stash[RECORD] = record
+        return record
+
+    return measure_once
+
+
+RECORD = pytest.StashKey["Record"]()
+
+
+def _skip_unsuitable(gate: Gate, *steps: Step | None) -> None:
+    for step in steps:
+        reason = step.unsuitable(gate.device) if step else None
+        if reason:
+            pytest.skip(reason)
+
+
+def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name: str) -> Record:
+    from perfgate.measure.procedure import Plan, measure_step
+
+    gate.describe_process()
+    plan = Plan(
+        device=gate.device,
+        gpu=gate.gpu,
+        smoke=gate.wishes.smoke,
+        warmup_seconds=gate.settings.warmup_seconds,
+        timed_seconds=gate.settings.timed_seconds,
+    )
+    record = measure_step(benchmark, step, against, plan, name, benchmark.group or "")
+    from perfgate.report.summary import figures
+
+    benchmark.extra_info.update(figures(record))
+    return record
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Take the record of a test that passed; remember why another has none."""
+    report = yield
+    if _is_benchmark(item) and not _is_worker(item.config):
+        _take(item, report)
+    return report
+
+
+def _take(item: pytest.Item, report: pytest.TestReport) -> None:
+    from perfgate.verdict.verdicts import Verdict
+
+    gate, name = item.config.stash[GATE], item.nodeid
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        gate.outcomes[name] = Verdict(id=name, word="skipped", code="skipped", reason=reason)
+    elif report.failed:
+        fixture = getattr(item, "funcargs", {}).get("benchmark")
+        if fixture is not None:
+            fixture.has_error = True  # pytest-benchmark would save the numbers of a failed test
+        gate.records = [record for record in gate.records if record.id != name]
+        reason = str(report.longrepr).strip().rpartition("\n")[2]
+        gate.outcomes[name] = Verdict(id=name, word="failed", code=f"failed-in-{report.when}", reason=reason)
+    elif report.when == "call":
+        record = _record_of(item)
+        if record is None:
+            reason = "the test passed without a measurement"
+            gate.outcomes[name] = Verdict(id=name, word="unjudged", code="no-measurement", reason=reason)
+        else:
+            gate.records.append(record)
+            from perfgate.report.summary import one_line
+
+            report.perfgate = one_line(record, smoke=gate.wishes.smoke)  # type: ignore[attr-defined]
+
+
+def _record_of(item: pytest.Item) -> Record | None:
+    """What ``measure`` recorded, or what pytest-benchmark's own fixture timed."""
+    if RECORD in item.stash:
+        return item.stash[RECORD]
+    fixture = getattr(item, "funcargs", {}).get("benchmark")
+    if fixture is None or fixture.stats is None or not fixture.stats.stats.data:
+        return None
+    from perfgate.gate import plain_record
+
+    return plain_record(item.nodeid, fixture.group, fixture.stats.stats.data)
+
+
+def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
+    """With ``-v``, show what was found instead of PASSED."""
+    found = getattr(report, "perfgate", "")
+    return ("passed", ".", found) if found and report.when == "call" and report.passed else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Save and judge; a regression is exit 1, and a failed case of its own in JUnit."""
+    config = session.config
+    gate = config.stash[GATE]
+    if not (gate.records or gate.outcomes) or _is_worker(config):
+        return
+    from perfgate import scope
+    from perfgate.report.junit import failed_cases
+    from perfgate.verdict.stock import exceeded_limits
+    from perfgate.verdict.verdicts import is_failure
+
+    interrupted = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
+    found = scope.of(config.args, config.invocation_params.dir, config.rootpath, deselected=len(config.stash[DESELECTED]))
+    known = config.stash[COLLECTED] | config.stash[DESELECTED]
+    missing = set() if interrupted else {name for name in gate.baseline.records if found.covers(name)} - known
+    try:
+        verdicts = gate.finish(_stock_document(config), found.as_dict(), missing, interrupted=interrupted)
+        verdicts += exceeded_limits(config.stash[LIMITS], gate.records, gate.baseline)
+    except PerfgateError as error:
+        config.stash[FAILURE] = str(error)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return
+    config.stash[VERDICTS] = verdicts
+    failing = [each for each in verdicts if is_failure(each, strict=gate.wishes.strict)]
+    for case in failed_cases([each for each in failing if each.word != "failed"]):
+        config.hook.pytest_runtest_logreport(report=case)
+    if failing and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _stock_document(config: pytest.Config) -> dict[str, Any]:
+    """pytest-benchmark's document of this session, with parameters as text and no more of the machine than needed."""
+    from perfgate.results.stock import document
+
+    benches = [each for each in config._benchmarksession.benchmarks if each and not each.has_error]  # type: ignore[attr-defined]
+    return document([each.as_dict(include_data=True) for each in benches])
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the report."""
+    gate = config.stash[GATE]
+    failure = config.stash.get(FAILURE, "")
+    if failure:
+        terminalreporter.section("perfgate", sep="=")
+        terminalreporter.write_line(f"FAIL {failure}", red=True, bold=True)
+    if failure or not (gate.records or gate.outcomes) or _is_worker(config):
+        return
+    from perfgate.report.terminal import Report, render
+
+    saved = str(os.path.relpath(gate.saved, config.invocation_params.dir)) if gate.saved else ""
+    report = Report(
+        run=gate.run,
+        baseline=gate.baseline,
+        verdicts=config.stash[VERDICTS],
+        compared=bool(gate.wishes.compare),
+        strict=gate.wishes.strict,
+        smoke=gate.wishes.smoke,
+        saved=saved,
+    )
+    terminalreporter.section("perfgate", sep="=")
+    writer = config.get_terminal_writer()
+    terminalreporter.write(render(report, columns=writer.fullwidth, colour=writer.hasmarkup))

@@ -1,0 +1,1 @@
+"""What people read: functions of verdicts and runs, one file per format."""

@@ -1,0 +1,103 @@
+"""The baseline: what this machine's saved runs say about each benchmark, or why they say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfgate.errors import ResultsError, UnreadableRun
+from perfgate.results.record import Machine, Record, Run
+from perfgate.results.store import Store, read
+
+LOOK_BACK = 20  # runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Saved values to compare with: the newest of each benchmark."""
+
+    runs: tuple[Run, ...] = ()
+    """Runs used, newest first; none where there is no baseline."""
+    problems: tuple[str, ...] = ()
+    """Files that were passed over, and why."""
+    absence: str = ""
+    """Why there is no baseline, with the remedy; empty where there is one."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """The newest record of each benchmark, under its present name."""
+        newest: dict[str, Record] = {}
+        for run in self.runs:
+            for record in run.records:
+                newest.setdefault(self.renamed.get(record.id, record.id), record)
+        return newest
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether runs are there and none could be used: a broken baseline is no reason to pass."""
+        return bool(self.problems) and not self.runs
+
+    def seconds(self) -> float:
+        """What measuring all of its benchmarks took."""
+        return sum(record.seconds for record in self.records.values())
+
+
+def find(store: Store, machine: Machine, *, choice: str | None = None, renamed: Mapping[str, str] | None = None) -> Baseline:
+    """This machine's newest runs back to the newest that ran the whole suite, or the run ``choice`` names.
+
+    ``choice`` is a file, or the beginning of a run's name among this machine's.
+
+    Raises:
+        ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
+    """
+    if choice is not None:
+        return Baseline(runs=(_chosen(store, machine, choice),), renamed=renamed or {})
+    runs: list[Run] = []
+    problems: list[str] = []
+    for number, file in enumerate(store.files(machine.slug)):
+        if number >= LOOK_BACK:
+            break
+        try:
+            run = read(file)
+        except UnreadableRun as error:
+            problems.append(str(error))
+            continue
+        if run.status != "complete":  # it has numbers of the first benchmarks only
+            continue
+        if run.machine.hard != machine.hard:
+            problems.append(f"{file}: made on another machine than its folder says: {dict(run.machine.hard)}")
+            continue
+        runs.append(run)
+        if run.scope.get("full"):
+            break
+    absence = "" if runs else _absence(store, machine, problems)
+    return Baseline(runs=tuple(runs), problems=tuple(problems), absence=absence, renamed=renamed or {})
+
+
+def _chosen(store: Store, machine: Machine, choice: str) -> Run:
+    if Path(choice).is_file():
+        run = read(Path(choice))
+    else:
+        found = [file for file in store.files(machine.slug) if file.name.startswith(choice)]
+        if len(found) != 1:
+            names = ", ".join(file.name for file in found[:5]) or "none"
+            raise ResultsError(
+                f"--benchmark-compare={choice}: one run of this machine ({machine.slug}) must begin so; found: {names}"
+            )
+        run = read(found[0])
+    if run.machine.hard != machine.hard:
+        differing = [key for key in {**run.machine.hard, **machine.hard} if run.machine.hard.get(key) != machine.hard.get(key)]
+        raise ResultsError(f"{choice} was made on {run.machine.slug}, this is {machine.slug} (differs: {', '.join(differing)})")
+    if run.status != "complete":
+        raise ResultsError(f"{choice} was interrupted: only a complete run can be a baseline")
+    return run
+
+
+def _absence(store: Store, machine: Machine, problems: list[str]) -> str:
+    if problems:
+        return f"no usable run of this machine ({machine.slug}); {len(problems)} passed over"
+    others = [name for name in store.machines() if name != machine.slug]
+    elsewhere = f"; runs of other machines are not compared: {', '.join(others)}" if others else ""
+    return f"no saved run of this machine ({machine.slug}) in {store.root.name}/{elsewhere}"

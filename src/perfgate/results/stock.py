@@ -1,0 +1,32 @@
+"""pytest-benchmark's document, without what does not belong into a file in git: host name and objects' addresses."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+
+def document(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The document that ``pytest-benchmark compare`` reads; ``benchmarks`` as its own ``as_dict`` gives them."""
+    return {
+        "machine_info": {
+            "machine": platform.machine(),
+            "python_implementation": platform.python_implementation(),
+            "python_version": platform.python_version(),
+            "release": platform.release(),
+            "system": platform.system(),
+        },
+        "commit_info": {},
+        "benchmarks": [_with_text_parameters(each) for each in benchmarks],
+        "datetime": datetime.now(UTC).isoformat(),
+        "version": version("pytest-benchmark"),
+    }
+
+
+def _with_text_parameters(benchmark: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = benchmark.get("params")
+    texts = {key: str(value) for key, value in parameters.items()} if parameters else None
+    return {**benchmark, "params": texts}

@@ -1,0 +1,1 @@
+"""From measurements to verdicts: works from saved files alone, without torch and pytest."""

@@ -1,0 +1,26 @@
+"""The subject of the suite: models, data and optimization techniques as composable parts.
+
+Knows neither pytest nor perfgate; ``python -m workloads train`` really trains with the same parts.
+"""
+
+from workloads.loading import LoadingStep
+from workloads.models import MLP, ResNet18, ResNet18Cifar, Transformer
+from workloads.steps import InferenceStep, Step, TrainStep
+from workloads.workload import NotInEffect, Optimization, Parts, Tolerance, Unsuitable, Workload
+
+__all__ = [
+    "MLP",
+    "InferenceStep",
+    "LoadingStep",
+    "NotInEffect",
+    "Optimization",
+    "Parts",
+    "ResNet18",
+    "ResNet18Cifar",
+    "Step",
+    "Tolerance",
+    "TrainStep",
+    "Transformer",
+    "Unsuitable",
+    "Workload",
+]

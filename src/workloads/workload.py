@@ -1,0 +1,243 @@
+"""What a benchmark is about: a workload, the optimizations applied to it, and the parts they may change."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset
+
+    from workloads.loading import LoadingStep
+    from workloads.steps import InferenceStep, TrainStep
+
+Expectation = Literal["faster", "same", "slower", "any"]
+
+
+class NotInEffect(Exception):
+    """An optimization was applied but does nothing; the message says what was looked for and what was found."""
+
+
+class Unsuitable(Exception):
+    """A workload, optimization or data source cannot be used as asked; the message says why and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """How far a variant's result may be from its plain twin's.
+
+    Measured for ResNet-18 in bfloat16: norm ratio 1.002-1.003, cosine 0.93-0.97. A tight bound on the relative
+    error of the movement would reject every reduced precision, so direction and length are bounded instead.
+    """
+
+    norm_ratio: float = 0.01
+    """Largest |ratio - 1| of the norms of the two parameter movements."""
+    cosine: float = 0.999
+    """Smallest cosine between the two parameter movements."""
+    relative_error: float = 1e-3
+    """Largest relative L2 error of outputs, where outputs are what is compared."""
+
+    def widest(self, other: Tolerance) -> Tolerance:
+        """The tolerance that both allow: the looser of each bound."""
+        return Tolerance(
+            norm_ratio=max(self.norm_ratio, other.norm_ratio),
+            cosine=min(self.cosine, other.cosine),
+            relative_error=max(self.relative_error, other.relative_error),
+        )
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """Everything a step is made of; an optimization may change any of it.
+
+    ``forward`` maps inputs to outputs, ``backward`` takes the loss, ``update`` takes the optimizer.
+    """
+
+    model: nn.Module
+    inputs: Tensor
+    targets: Tensor
+    loss: Callable[[Tensor, Tensor], Tensor]
+    device: torch.device
+    training: bool
+    forward: Callable[[Tensor], Tensor]
+    backward: Callable[[Tensor], None] = lambda loss: loss.backward()
+    update: Callable[[torch.optim.Optimizer], None] = lambda optimizer: optimizer.step()
+    optimizer_arguments: dict[str, Any] = field(default_factory=dict)
+    loader_arguments: dict[str, Any] = field(default_factory=dict)
+    non_blocking: bool = False
+    """Whether batches are copied to the device without waiting."""
+    counters: dict[str, Callable[[], int]] = field(default_factory=dict)
+    """Counts that only the optimization itself can give, by metric name."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one step was seen to do, as material for an optimization's proof.
+
+    ``counts`` come from whoever measures (operators, compiled graphs, kernel launches ...).
+    """
+
+    parts: Parts
+    outputs: Tensor | None
+    activation_dtypes: frozenset[torch.dtype]
+    channels_last_activations: int
+    counts: Mapping[str, int]
+    facts: Mapping[str, Any]
+    """What the step itself knows, such as the loader's workers that really delivered samples."""
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """One technique with its parameters. Override only the hooks you need.
+
+    Subclasses state their ``source`` (where the technique and its expected effect are documented).
+    """
+
+    name: ClassVar[str] = "optimization"
+    order: ClassVar[int] = 50
+    """Position in a stack: lower is applied first (structure, then layout, then precision, then compilation)."""
+    expected: ClassVar[Expectation] = "faster"
+    tolerance: ClassVar[Tolerance] = Tolerance()
+    source: ClassVar[str] = ""
+    compiled: ClassVar[bool] = False
+    """Whether the step runs compiled code, which decides how operators are counted."""
+    keeps_shapes: ClassVar[bool] = True
+    """Whether every parameter keeps its shape; without, outputs are compared instead of movements."""
+
+    def __str__(self) -> str:
+        """The stable slug: the name and the parameters."""
+        values = [str(getattr(self, each.name)) for each in dataclasses.fields(self)]
+        return "-".join([self.name, *values])
+
+    def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
+        """Why this cannot be used there, with the remedy; ``None`` if it can."""
+        return None
+
+    def apply(self, parts: Parts) -> None:
+        """Change ``parts`` so that the technique is in effect."""
+
+    def reference(self, parts: Parts) -> None:
+        """Change the *plain* parts so that they must give the same result (pruning zeroes the same weights)."""
+
+    def active(self) -> AbstractContextManager[None]:
+        """Global state that holds while the step runs; entered and left outside the timed part."""
+        return nullcontext()
+
+    def proof(self, seen: Observation) -> str:
+        """One sentence of evidence that the technique is in effect.
+
+        Raises:
+            NotInEffect: when it is not.
+        """
+        raise NotImplementedError
+
+
+def changed_parameters(instance: Workload | Optimization) -> dict[str, Any]:
+    """The dataclass fields of ``instance`` that differ from their defaults.
+
+    A field added later with a default does not change the identity of existing benchmarks.
+    """
+    changed = {}
+    for each in dataclasses.fields(instance):
+        value = getattr(instance, each.name)
+        if each.default is dataclasses.MISSING or value != each.default:
+            changed[each.name] = value
+    return changed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A model with its data and loss, as a frozen dataclass of sizes.
+
+    Subclasses give ``model()`` and ``dataset()``; the rest follows.
+    """
+
+    name: ClassVar[str] = "workload"
+    sources: ClassVar[tuple[str, ...]] = ("synthetic",)
+    """Data sources this workload can take."""
+    batch_size: int = 32
+    data: str = "synthetic"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse sizes and sources that cannot work."""
+        if self.batch_size < 1:
+            raise Unsuitable(f"{self.name}: batch_size must be at least 1, got {self.batch_size}")
+        if self.data not in self.sources:
+            known = ", ".join(self.sources)
+            raise Unsuitable(f"{self.name} cannot take data {self.data!r}; it takes: {known}")
+
+    def __str__(self) -> str:
+        """The stable slug, for example ``resnet18-cifar-b128`` or ``mlp-b256-digits``."""
+        extra = [
+            str(value) if isinstance(value, str) else f"{key.replace('_', '')}{value}"
+            for key, value in changed_parameters(self).items()
+            if key != "batch_size"
+        ]
+        return "-".join([self.name, f"b{self.batch_size}", *extra])
+
+    def model(self) -> nn.Module:
+        """A new model; its weights come from torch's global generator."""
+        raise NotImplementedError
+
+    def dataset(self, *, train: bool) -> Dataset[tuple[Tensor, Tensor]]:
+        """The samples, as (input, target) pairs."""
+        raise NotImplementedError
+
+    def batch(self) -> tuple[Tensor, Tensor]:
+        """The first ``batch_size`` samples, on the CPU."""
+        samples = self.dataset(train=True)
+        pairs = [samples[index % len(samples)] for index in range(self.batch_size)]  # type: ignore[arg-type]
+        return torch.stack([pair[0] for pair in pairs]), torch.stack([torch.as_tensor(pair[1]) for pair in pairs])
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of ``outputs`` (batch, classes) against ``targets`` (batch)."""
+        return nn.functional.cross_entropy(outputs, targets)
+
+    def correct(self, outputs: Tensor, targets: Tensor) -> int:
+        """How many of the samples are classified correctly."""
+        return int((outputs.argmax(dim=-1) == targets).sum())
+
+    def parts(self, device: torch.device, *, training: bool) -> Parts:
+        """Model and batch on ``device``, seeded so that every call gives the same."""
+        torch.manual_seed(self.seed)
+        model = self.model().to(device).train(training)
+        inputs, targets = (tensor.to(device) for tensor in self.batch())
+        return Parts(
+            model=model,
+            inputs=inputs,
+            targets=targets,
+            loss=self.loss,
+            device=device,
+            training=training,
+            forward=model,
+        )
+
+    def train_step(self, *optimizations: Optimization) -> TrainStep:
+        """One training step: forward, loss, backward, update."""
+        from workloads.steps import TrainStep
+
+        return TrainStep(self, optimizations)
+
+    def inference_step(self, *optimizations: Optimization) -> InferenceStep:
+        """One forward pass in evaluation mode without gradients."""
+        from workloads.steps import InferenceStep
+
+        return InferenceStep(self, optimizations)
+
+    def loading_step(self, *optimizations: Optimization) -> LoadingStep:
+        """One epoch through a DataLoader, each batch copied to the device."""
+        from workloads.loading import LoadingStep
+
+        return LoadingStep(self, optimizations)
+
+
+def in_order(optimizations: tuple[Optimization, ...]) -> Iterator[Optimization]:
+    """The optimizations in the order in which they must be applied."""
+    return iter(sorted(optimizations, key=lambda each: each.order))
