@@ -22,7 +22,7 @@ def test_persistent_workers(measure):
     measure(PHOTOS.loading_step(TWO, PersistentWorkers()), against=PHOTOS.loading_step(TWO))
 
 
-@pytest.mark.parametrize("prefetch", [Prefetch(1), Prefetch(4)], ids=str)
+@pytest.mark.parametrize("prefetch", [Prefetch(4)], ids=str)
 def test_prefetch_factor(measure, prefetch):
     """Two workers that prepare so many batches ahead, against the default of two."""
     measure(PHOTOS.loading_step(TWO, prefetch), against=PHOTOS.loading_step(TWO))

@@ -27,6 +27,8 @@ LIMITS = pytest.StashKey[list[Any]]()
 FAILURE = pytest.StashKey[str]()
 DESELECTED = pytest.StashKey[set[str]]()
 COLLECTED = pytest.StashKey[set[str]]()
+RECORD = pytest.StashKey["Record"]()
+OWN_CACHE = pytest.StashKey[bool]()
 
 MARKERS = {
     "gpu": "needs a CUDA GPU; skipped with that reason elsewhere",
@@ -77,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register markers, and take pytest-benchmark's comparing and saving over before it looks at its options."""
     for name, text in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {text}")
+    config.stash[OWN_CACHE] = "TORCHINDUCTOR_CACHE_DIR" in os.environ  # asked now: inductor sets it once imported
     config.stash[VERDICTS] = []
     config.stash[DESELECTED] = set()
     config.stash[COLLECTED] = set()
@@ -90,6 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.option
     option.benchmark_compare, option.benchmark_compare_fail = [], None
     option.benchmark_save = option.benchmark_autosave = None
+    option.benchmark_quiet = option.benchmark_quiet or option.perfgate_smoke  # its table of single rounds says nothing
 
 
 def _make_gate(config: pytest.Config) -> Gate:
@@ -197,10 +201,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def _cold_compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _cold_compile_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A new cache for compiled code, so that compile times are cold in every run; the user's own choice stays."""
     with pytest.MonkeyPatch.context() as patch:
-        if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+        if not request.config.stash[OWN_CACHE]:
             patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compile-cache")))
         yield
 
@@ -234,9 +238,6 @@ def measure(
         return record
 
     return measure_once
-
-
-RECORD = pytest.StashKey["Record"]()
 
 
 def _skip_unsuitable(gate: Gate, *steps: Step | None) -> None:
@@ -357,6 +358,7 @@ def _stock_document(config: pytest.Config) -> dict[str, Any]:
     return document([each.as_dict(include_data=True) for each in benches])
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the report."""
     gate = config.stash[GATE]

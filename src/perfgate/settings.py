@@ -19,7 +19,7 @@ class Settings:
 
     results: str = "results"
     """Folder of saved runs, relative to the project's root."""
-    threshold: float = 0.25
+    threshold: float = 0.20
     """Smallest change of a sampled or paired metric that counts, as a fraction.
 
     One saved run against one new one differs by 2-7 % on a shared machine with nothing changed (one standard

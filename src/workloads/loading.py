@@ -43,6 +43,11 @@ class LoadingStep(Step):
         """All samples of the epoch that fill whole batches."""
         return self._batches() * self.workload.batch_size
 
+    @property
+    def repeatable(self) -> bool:
+        """With worker processes, how many batches wait in memory is a matter of timing."""
+        return not any("workers" in each.name for each in self.optimizations)
+
     def _batches(self) -> int:
         return len(self.workload.dataset(train=True)) // self.workload.batch_size  # type: ignore[arg-type]
 
@@ -50,7 +55,6 @@ class LoadingStep(Step):
         """A loader over the workload's training samples; workers start with the first epoch."""
         super().build(device)
         self._loader = self._new_loader(self.parts)
-        self._epoch(keep=False)
 
     def new_parts(self, device: torch.device) -> Parts:
         """Parts with an empty model: loading needs none."""

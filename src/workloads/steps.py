@@ -74,6 +74,11 @@ class Step:
         return any(each.compiled for each in self.optimizations)
 
     @property
+    def repeatable(self) -> bool:
+        """Whether its counts are the same in every run."""
+        return True
+
+    @property
     def tolerance(self) -> Tolerance:
         """The widest tolerance of its members."""
         widest = Tolerance()

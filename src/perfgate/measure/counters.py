@@ -29,18 +29,18 @@ class OperatorCounter(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def count_dispatched(run: Callable[[], None]) -> Counter[str]:
-    """Operators that one eager run dispatches."""
-    with OperatorCounter() as counter:
+def count_eager(run: Callable[[], None]) -> tuple[Counter[str], int]:
+    """Operators that one eager run dispatches, and its floating-point operations (a multiply-add is two)."""
+    with FlopCounterMode(display=False) as flops, OperatorCounter() as counter:  # the last one entered sees them first
         run()
-    return counter.operators
+    return counter.operators, int(flops.get_total_flops())
 
 
-def count_flops(run: Callable[[], None]) -> int:
-    """Floating-point operations of one run (a multiply-add is two), compiled code being run eagerly for it."""
-    with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as counter:
+def count_flops_uncompiled(run: Callable[[], None]) -> int:
+    """Floating-point operations of one run whose compiled code is run eagerly for it."""
+    with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as flops:
         run()
-    return int(counter.get_total_flops())
+    return int(flops.get_total_flops())
 
 
 @dataclass(frozen=True)

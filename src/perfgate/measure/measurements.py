@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
 from perfgate.measure.clock import Timing
-from perfgate.results.record import Better, Measurement
+from perfgate.results.record import Better, Kind, Measurement
+
+DIGITS = 8  # of a saved sample: finer than any clock here, and half the size of the file
 
 
-def sampled(metric: str, unit: str, values: Sequence[float], *, better: Better = "neither", note: str | None = None) -> Measurement:
+def sampled(
+    metric: str,
+    unit: str,
+    values: Sequence[float],
+    *,
+    better: Better = "neither",
+    kind: Kind = "sampled",
+    note: str | None = None,
+) -> Measurement:
     """A noisy metric with all its raw values, from one process; no value where ``values`` is empty."""
-    samples = (tuple(values),) if values else ()
-    return Measurement(metric=metric, unit=unit, better=better, kind="sampled", samples=samples, note=note)
+    samples = (tuple(float(f"{value:.{DIGITS}g}") for value in values),) if values else ()
+    return Measurement(metric=metric, unit=unit, better=better, kind=kind, samples=samples, note=note)
 
 
 def counted(
@@ -22,11 +34,21 @@ def counted(
     return Measurement(metric=metric, unit=unit, better=better, kind="counted", samples=((value,),), table=table or {})
 
 
+def unjudged(measurement: Measurement) -> Measurement:
+    """A count that differs from run to run: shown, and never compared."""
+    return dataclasses.replace(measurement, kind="sampled", better="neither", table={}, note="differs from run to run")
+
+
 def speedup(variant: Sequence[Timing], plain: Sequence[Timing]) -> Measurement:
-    """How many times faster the variant is than the plain round next to it: one ratio per pair of rounds."""
-    pairs = zip(variant, plain, strict=False)  # a run without timings has no pairs
-    ratios = tuple(theirs.wall_seconds / ours.wall_seconds for ours, theirs in pairs)
-    return Measurement(metric="speedup", unit="1", better="higher", kind="paired", samples=(ratios,) if ratios else ())
+    """How many times faster the variant is than plain: one ratio per A B B A, the geometric mean of its two pairs.
+
+    A round that follows its own kind finds its data in the caches and is faster than one that follows the twin; only
+    within a whole A B B A does each side have one of either.
+    """
+    ratios = [theirs.wall_seconds / ours.wall_seconds for ours, theirs in zip(variant, plain, strict=True)]
+    if len(ratios) > 1:
+        ratios = [math.sqrt(first * second) for first, second in zip(ratios[::2], ratios[1::2], strict=True)]
+    return sampled("speedup", "1", ratios, better="higher", kind="paired")
 
 
 def compile_time(first_call_seconds: float, timings: Sequence[Timing]) -> Measurement:

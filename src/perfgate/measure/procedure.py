@@ -16,9 +16,9 @@ from perfgate.errors import NotInEffect, Recompiled, WrongResult
 from perfgate.measure import nvml
 from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for, time_round
-from perfgate.measure.counters import compile_counts, count_dispatched, count_flops
+from perfgate.measure.counters import compile_counts, count_eager, count_flops_uncompiled
 from perfgate.measure.energy import energy_per_step
-from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup
+from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
 from perfgate.measure.profiled import count_device_work, count_operators, profile_step
 from perfgate.measure.rounds import Pedantic, Side, run_rounds
@@ -120,11 +120,11 @@ def _start(side: Side, plan: Plan) -> Passes:
 
 
 def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Plan) -> dict[str, str]:
-    """Warm up and take the timed rounds."""
+    """Warm up and take the timed rounds; a smoke run takes one, cold."""
     before = compile_counts()
-    warmups = [warm_up(side.round, 0.0 if plan.smoke else plan.warmup_seconds) for side in sides]
+    warmups = [] if plan.smoke else [warm_up(side.round, plan.warmup_seconds) for side in sides]
     passes[0].recompilations = compile_counts().since(before).graphs
-    rounds = 1 if plan.smoke else rounds_for(sum(each.round_seconds for each in warmups), plan.timed_seconds)
+    rounds = rounds_for(sum(each.round_seconds for each in warmups), plan.timed_seconds) if warmups else 1
     before = compile_counts()
     run_rounds(benchmark, sides[0], sides[1] if len(sides) > 1 else None, rounds)
     compiled = compile_counts().since(before).graphs
@@ -133,15 +133,17 @@ def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Pl
     value = sides[0].step.last_value()
     if value is not None and not bool(torch.isfinite(value).all()):
         raise WrongResult("the loss or output after the timed rounds is NaN or infinite")
-    return {"warm-up": str(warmups[0])}
+    return {"warm-up": str(warmups[0]) if warmups else "none: smoke run"}
 
 
 def _count(step: Step, found: Passes, plan: Plan) -> None:
     """Counters, FLOPs, memory and energy, each in its own pass."""
     with step.active():
         events = profile_step(step.run, plan.device)
-        found.operators = count_operators(events) if step.compiled else count_dispatched(step.run)
-        found.flops = count_flops(step.run)
+        if step.compiled:
+            found.operators, found.flops = count_operators(events), count_flops_uncompiled(step.run)
+        else:
+            found.operators, found.flops = count_eager(step.run)
         if plan.device.type == "cuda":
             found.device_work = count_device_work(events)
             found.memory = cuda_peak(step.run, step.resident_tensors, plan.device)
@@ -184,7 +186,9 @@ def _all_measurements(sides: list[Side], passes: list[Passes]) -> list[Measureme
         if plain_found.memory:
             measurements.append(counted("plain_peak_bytes", "B", plain_found.memory.peak_bytes, better="neither"))
         measurements.append(counted("plain_flops", "FLOP", plain_found.flops, better="neither"))
-    return measurements
+    if variant.step.repeatable:
+        return measurements
+    return [unjudged(each) if each.kind == "counted" else each for each in measurements]
 
 
 def counted_measurements(found: Passes, *, compiled: bool) -> list[Measurement]:

@@ -54,6 +54,10 @@ class Step(Protocol):
         """Whether compiled code runs."""
 
     @property
+    def repeatable(self) -> bool:
+        """Whether its counts are the same in every run, so that they can be compared exactly."""
+
+    @property
     def tolerance(self) -> Tolerance:
         """For the comparison with its plain twin."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-FEWEST, FEWEST_WHEN_SLOW, MOST = 20, 6, 200
+FEWEST, FEWEST_WHEN_SLOW, MOST = 20, 10, 120
 PATIENCE = 3.0  # the fewest rounds may overrun the time budget by this factor before the slow minimum counts
 
 
 def rounds_for(round_seconds: float, budget_seconds: float) -> int:
-    """An even number of rounds: what fits into the budget, 20 to 200, or down to 6 where 20 would take far too long.
+    """An even number of rounds: what fits into the budget, 20 to 120, or down to 10 where 20 would take far too long.
 
     ``round_seconds`` is plain and variant together. Even, because pairs alternate their order (A B B A).
     """

@@ -46,8 +46,12 @@ def factor(estimate: Estimate | None) -> str:
     """A speedup with its interval: ``1.24x [1.22, 1.27]``."""
     if estimate is None:
         return UNKNOWN
-    low, high = (significant(each) for each in (estimate.low, estimate.high))
-    return f"{significant(estimate.value)}x [{low}, {high}]"
+    value, low, high = (f"{each:.2f}" if each < 10 else significant(each) for each in _triple(estimate))
+    return f"{value}x [{low}, {high}]"
+
+
+def _triple(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high
 
 
 def duration(total_seconds: float) -> str:

@@ -74,7 +74,7 @@ def dumps(document: Mapping[str, Any]) -> bytes:
     Raises:
         ValueError: for NaN and infinities, which JSON does not have.
     """
-    return (json.dumps(document, ensure_ascii=True, allow_nan=False, indent=1, default=str) + "\n").encode("ascii")
+    return (json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=str) + "\n").encode("ascii")
 
 
 def parse(text: str, source: str) -> Run:

@@ -64,10 +64,9 @@ class L1Pruning(Optimization):
     def reference(self, parts: Parts) -> None:
         """Zero the same weights by hand: the smallest ``amount`` of each layer by absolute value."""
         for layer in convolutions(parts.model):
-            count = round(self.amount * layer.weight.numel())
-            mask = layer.weight.data.new_ones(layer.weight.numel())
-            mask[layer.weight.data.abs().flatten().topk(count, largest=False).indices] = 0
-            keep_zero(layer.weight, mask.view_as(layer.weight))
+            magnitudes = layer.weight.data.abs()
+            limit = magnitudes.flatten().kthvalue(max(1, round(self.amount * magnitudes.numel()))).values
+            keep_zero(layer.weight, (magnitudes > limit).to(magnitudes.dtype))
 
     def proof(self, seen: Observation) -> str:
         """Each layer's zeros are the amount asked for."""
