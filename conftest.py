@@ -1,3 +1,3 @@
-"""Loads the instrument. The plugin's entry point bears the same name, or pytest would refuse the second registration."""
+"""Load the instrument; its entry point bears the same name, or pytest would refuse the second registration."""
 
 pytest_plugins = ["perfgate.plugin"]

@@ -122,7 +122,7 @@ class Gate:
         if not self.records:
             return without_number
         self.describe_process()
-        assert self._process is not None  # noqa: S101 - describe_process() made it
+        assert self._process is not None
         self.run = Run(
             machine=self.machine,
             commit=repository.commit(self.wishes.root, ignoring=self._results_in_project()),

@@ -7,7 +7,7 @@ Its fixture, its table and its JSON stay. ``config._benchmarksession`` is the on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from perfgate.gate import Gate
     from perfgate.measure.step import Step
     from perfgate.results.record import Record
+    from perfgate.verdict.stock import Limit
     from perfgate.verdict.verdicts import Verdict
 
-GATE = pytest.StashKey["Gate"]()
-VERDICTS = pytest.StashKey["list[Verdict]"]()
-LIMITS = pytest.StashKey[list[Any]]()
-FAILURE = pytest.StashKey[str]()
-DESELECTED = pytest.StashKey[set[str]]()
-COLLECTED = pytest.StashKey[set[str]]()
-RECORD = pytest.StashKey["Record"]()
-OWN_CACHE = pytest.StashKey[bool]()
+GATE: pytest.StashKey[Gate] = pytest.StashKey()
+VERDICTS: pytest.StashKey[Sequence[Verdict]] = pytest.StashKey()
+LIMITS: pytest.StashKey[Sequence[Limit]] = pytest.StashKey()
+FAILURE: pytest.StashKey[str] = pytest.StashKey()
+DESELECTED: pytest.StashKey[set[str]] = pytest.StashKey()
+COLLECTED: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+OWN_CACHE: pytest.StashKey[bool] = pytest.StashKey()
+RECORD: pytest.StashKey[Record] = pytest.StashKey()
 
 MARKERS = {
     "gpu": "needs a CUDA GPU; skipped with that reason elsewhere",
@@ -82,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[OWN_CACHE] = "TORCHINDUCTOR_CACHE_DIR" in os.environ  # asked now: inductor sets it once imported
     config.stash[VERDICTS] = []
     config.stash[DESELECTED] = set()
-    config.stash[COLLECTED] = set()
+    config.stash[COLLECTED] = frozenset()
     try:
         config.stash[GATE] = _make_gate(config)
     except PerfgateError as error:
@@ -132,7 +133,9 @@ def _refuse_contradictions(config: pytest.Config, compare: str | bool) -> None:
     if not compare:
         return
     if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
-        raise pytest.UsageError("--benchmark-compare cannot judge with -n: workers would disturb each other; leave out -n")
+        raise pytest.UsageError(
+            "--benchmark-compare cannot judge with -n: workers would disturb each other; leave out -n"
+        )
     for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke"):
         if getattr(option, name):
             flag = "--" + name.replace("_", "-")
@@ -154,7 +157,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     benchmarks = [item for item in session.items if _is_benchmark(item)]
     gate = config.stash[GATE]
-    config.stash[COLLECTED] = {item.nodeid for item in benchmarks}
+    config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
     gate.expected = len(benchmarks)
     if config.option.collectonly or not benchmarks or _is_worker(config):
         return
@@ -210,9 +213,7 @@ def _cold_compile_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def measure(
-    request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache: None
-) -> Callable[..., Record | None]:
+def measure(request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache: None) -> Callable[..., Record | None]:
     """Measure a step: ``measure(step)``, or ``measure(variant, against=plain)`` for a speedup.
 
     Fails the test where the variant computes something else than its plain twin or is not in effect. Returns the
@@ -222,7 +223,9 @@ def measure(
 
     def measure_once(step: Step, against: Step | None = None) -> Record | None:
         if _is_worker(request.config):
-            pytest.fail("perfgate cannot measure with -n yet: workers would disturb each other; leave out -n", pytrace=False)
+            pytest.fail(
+                "perfgate cannot measure with -n yet: workers would disturb each other; leave out -n", pytrace=False
+            )
         _skip_unsuitable(gate, step, against)
         if benchmark.disabled:
             step.build(gate.device)
@@ -248,7 +251,7 @@ def _skip_unsuitable(gate: Gate, *steps: Step | None) -> None:
 
 
 def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name: str) -> Record:
-    from perfgate.measure.procedure import Plan, measure_step
+    from perfgate.measure.procedure import Plan, Subject, measure_step
 
     gate.describe_process()
     plan = Plan(
@@ -258,7 +261,8 @@ def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name:
         warmup_seconds=gate.settings.warmup_seconds,
         timed_seconds=gate.settings.timed_seconds,
     )
-    record = measure_step(benchmark, step, against, plan, name, benchmark.group or "")
+    subject = Subject(name=name, group=benchmark.group or "", step=step, against=against)
+    record = measure_step(benchmark, subject, plan)
     from perfgate.report.summary import figures
 
     benchmark.extra_info.update(figures(record))
@@ -332,7 +336,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     from perfgate.verdict.verdicts import is_failure
 
     interrupted = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
-    found = scope.of(config.args, config.invocation_params.dir, config.rootpath, deselected=len(config.stash[DESELECTED]))
+    found = scope.of(
+        config.args, config.invocation_params.dir, config.rootpath, deselected=len(config.stash[DESELECTED])
+    )
     known = config.stash[COLLECTED] | config.stash[DESELECTED]
     missing = set() if interrupted else {name for name in gate.baseline.records if found.covers(name)} - known
     try:

@@ -13,8 +13,8 @@ TIMEOUT_SECONDS = 20
 def _git(root: Path, *arguments: str) -> str | None:
     """The command's output; ``None`` without git, outside a repository, or where git refuses."""
     try:
-        done = subprocess.run(  # noqa: S603 - fixed program, no shell
-            ["git", "-C", str(root), *arguments],  # noqa: S607 - git is found on the path like everywhere
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
             capture_output=True,
             text=True,
             timeout=TIMEOUT_SECONDS,

@@ -26,16 +26,26 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m workloads", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     training = commands.add_parser("train", help="train and show throughput, memory and accuracy per epoch")
-    training.add_argument("--workload", default="resnet18-cifar-tv", choices=WORKLOADS, metavar="NAME", help=_names(WORKLOADS))
+    training.add_argument(
+        "--workload", default="resnet18-cifar-tv", choices=WORKLOADS, metavar="NAME", help=_names(WORKLOADS)
+    )
     training.add_argument(
         "--optimizations", default="", metavar="A,B,...", help=f"stack to train with; {_names(OPTIMIZATIONS)}"
     )
-    training.add_argument("--data", default="digits", metavar="SOURCE", help="digits (built in), photos, cifar10, synthetic")
-    training.add_argument("--data-folder", metavar="DIR", help="folder that holds cifar-10-batches-py; also PERFGATE_DATA")
-    training.add_argument("--download", action="store_true", help="allow CIFAR-10 to be downloaded into the data folder")
+    training.add_argument(
+        "--data", default="digits", metavar="SOURCE", help="digits (built in), photos, cifar10, synthetic"
+    )
+    training.add_argument(
+        "--data-folder", metavar="DIR", help="folder that holds cifar-10-batches-py; also PERFGATE_DATA"
+    )
+    training.add_argument(
+        "--download", action="store_true", help="allow CIFAR-10 to be downloaded into the data folder"
+    )
     training.add_argument("--epochs", type=int, default=5, metavar="N")
     training.add_argument("--batch-size", type=int, metavar="N", help="default: the workload's own")
-    training.add_argument("--learning-rate", type=float, default=0.05, metavar="LR", help="peak of the one-cycle schedule")
+    training.add_argument(
+        "--learning-rate", type=float, default=0.05, metavar="LR", help="peak of the one-cycle schedule"
+    )
     training.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     return parser
 
@@ -89,8 +99,8 @@ def run_training(arguments: argparse.Namespace, console: Console) -> None:
     optimizations = choose_optimizations(arguments.optimizations)
     device = choose_device(arguments.device)
     stack = ", ".join(map(str, optimizations)) or "none"
-    console.print(f"{workload} on {device.type}, {torch.get_num_threads()} threads; optimizations: {stack}")
-    console.print("epoch    loss  accuracy  samples/s  peak memory")
+    threads = torch.get_num_threads()
+    console.print(f"{workload} on {device.type} with {threads} CPU threads, optimizations: {stack}")
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -110,6 +120,8 @@ def run_training(arguments: argparse.Namespace, console: Console) -> None:
             progress=lambda items, total, text: bar.track(items, total=total, description=text),
         )
         for epoch in epochs:
+            if epoch.number == 1:
+                console.print("epoch    loss  accuracy  samples/s  peak memory")
             console.print(describe(epoch))
 
 

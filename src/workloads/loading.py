@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from workloads.steps import Outcome, Step
-from workloads.workload import Parts
+from workloads.workload import Optimization, Parts, Workload
 
 WORKER_TIMEOUT_SECONDS = 60  # a hung worker raises instead of waiting for ever
 
@@ -20,7 +20,7 @@ WORKER_TIMEOUT_SECONDS = 60  # a hung worker raises instead of waiting for ever
 class Traced(Dataset[tuple[Tensor, Tensor, int, int]]):
     """Samples with their index and the process that made them, as evidence of who worked and in which order."""
 
-    def __init__(self, samples: Dataset[tuple[Tensor, Tensor]]) -> None:
+    def __init__(self, samples: Dataset[Any]) -> None:
         """Wraps any map-style dataset."""
         self.samples = samples
 
@@ -50,6 +50,12 @@ class LoadingStep(Step):
 
     def _batches(self) -> int:
         return len(self.workload.dataset(train=True)) // self.workload.batch_size  # type: ignore[arg-type]
+
+    def __init__(self, workload: Workload, optimizations: tuple[Optimization, ...] = ()) -> None:
+        """Nothing is started before :meth:`build`."""
+        super().__init__(workload, optimizations)
+        self._loader: DataLoader[Any] | None = None
+        self._seen: dict[str, Any] = {}
 
     def build(self, device: torch.device) -> None:
         """A loader over the workload's training samples; workers start with the first epoch."""
@@ -88,8 +94,8 @@ class LoadingStep(Step):
     def release(self) -> None:
         """Drop the loader, which ends its workers."""
         super().release()
-        self._loader: DataLoader[Any] | None = None
-        self._seen: dict[str, Any] = {}
+        self._loader = None
+        self._seen = {}
 
     def run(self) -> None:
         """One epoch: the iterator is made, drained and ended here, so that no worker runs on afterwards."""

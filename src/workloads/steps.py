@@ -22,6 +22,7 @@ from workloads.workload import (
     in_order,
 )
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 CHECK_LEARNING_RATE = 0.1  # of the one plain SGD step whose movement is compared
 SCALER_ATTEMPTS = 20  # a GradScaler halves its scale of 65,536 until no gradient overflows, skipping the step each time
 LEARNING_RATE, MOMENTUM = 0.01, 0.9  # of the timed steps: small, so that a long measurement stays finite
@@ -226,7 +227,7 @@ def _copied(module: nn.Module) -> dict[str, Tensor]:
 @contextmanager
 def _running_statistics(model: nn.Module, *, wanted: bool) -> Iterator[None]:
     """Batch norms in evaluation mode: batch statistics amplify rounding, running statistics do not."""
-    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.training and wanted]
+    norms = [m for m in model.modules() if isinstance(m, BATCH_NORMS) and m.training and wanted]
     for norm in norms:
         norm.eval()
     try:

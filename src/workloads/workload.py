@@ -186,7 +186,7 @@ class Workload:
         """A new model; its weights come from torch's global generator."""
         raise NotImplementedError
 
-    def dataset(self, *, train: bool) -> Dataset[tuple[Tensor, Tensor]]:
+    def dataset(self, *, train: bool) -> Dataset[Any]:
         """The samples, as (input, target) pairs."""
         raise NotImplementedError
 

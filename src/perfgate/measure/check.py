@@ -37,7 +37,9 @@ def _check_shapes(variant: Outcome, plain: Outcome) -> None:
     theirs = {name: tuple(each.shape) for name, each in plain.tensors.items()}
     if variant.kind != plain.kind or ours != theirs:
         differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-        raise WrongResult(f"the variant's {variant.kind} has other names or shapes than its plain twin's: {differing[:3]}")
+        raise WrongResult(
+            f"the variant's {variant.kind} has other names or shapes than its plain twin's: {differing[:3]}"
+        )
 
 
 def _check_identical(ours: torch.Tensor, theirs: torch.Tensor) -> str:

@@ -16,7 +16,10 @@ from perfgate.errors import MeasurementError
 if TYPE_CHECKING:
     import torch
 
-DISAGREEMENT = 0.02, 50e-6  # events may exceed wall time by a share and by seconds of event resolution and call overhead
+DISAGREEMENT = (
+    0.02,
+    50e-6,
+)  # events may exceed wall time by a share and by seconds of event resolution and call overhead
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,15 @@ class OperatorCounter(TorchDispatchMode):
 
     def __init__(self) -> None:
         """Starts at zero."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operators: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Count and go on."""
         arguments = tree_leaves((args, kwargs or {}))
-        dtypes = sorted({str(each.dtype).removeprefix("torch.") for each in arguments if isinstance(each, torch.Tensor)})
+        dtypes = sorted(
+            {str(each.dtype).removeprefix("torch.") for each in arguments if isinstance(each, torch.Tensor)}
+        )
         self.operators[f"{func.name()}({','.join(dtypes)})"] += 1
         return func(*args, **(kwargs or {}))
 
@@ -56,7 +58,7 @@ class CompileCounts:
 
 
 def compile_counts() -> CompileCounts:
-    """dynamo's counters: a private interface, read only here; a test fails when it changes."""
+    """Dynamo's counters: a private interface, read only here; a test fails when it changes."""
     from torch._dynamo.utils import counters
 
     return CompileCounts(counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()))

@@ -119,7 +119,9 @@ def _tunables() -> dict[str, str]:
         "huge_pages": "on" if has_huge_pages(os.environ) else "off",
         "transparent_huge_pages": _bracketed("/sys/kernel/mm/transparent_hugepage/enabled"),
         "governor": next(iter(_lines("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")), UNKNOWN),
-        "affinity": ",".join(map(str, sorted(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else UNKNOWN,
+        "affinity": ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        if hasattr(os, "sched_getaffinity")
+        else UNKNOWN,
         "garbage_collection": "off in timed rounds",
         **{name: os.environ[name] for name in RECORDED_VARIABLES if name in os.environ},
     }

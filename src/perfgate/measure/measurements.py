@@ -69,6 +69,10 @@ def side_measurements(
         sampled("first_call_seconds", "s", [first_call_seconds]),
         sampled("energy_joules", "J", energy_joules, better="neither", note=no_counter),
         sampled(
-            "energy_joules_per_sample", "J", [each / samples for each in energy_joules], better="neither", note=no_counter
+            "energy_joules_per_sample",
+            "J",
+            [each / samples for each in energy_joules],
+            better="neither",
+            note=no_counter,
         ),
     ]

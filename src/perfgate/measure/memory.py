@@ -39,7 +39,9 @@ def host_peak(tensors: Iterable[torch.Tensor], events: list[Event]) -> PeakMemor
     return PeakMemory(resident_bytes(tensors) + transient, allocations, None)
 
 
-def cuda_peak(run: Callable[[], None], tensors: Callable[[], Iterable[torch.Tensor]], device: torch.device) -> PeakMemory:
+def cuda_peak(
+    run: Callable[[], None], tensors: Callable[[], Iterable[torch.Tensor]], device: torch.device
+) -> PeakMemory:
     """Peak on a GPU, from the caching allocator's own counters, in a run without a profiler."""
     import torch
 

@@ -5,6 +5,7 @@ Devices are found by UUID, since NVML and CUDA number them differently.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,7 +56,9 @@ class Gpu:
         watts = self._read(lambda: library.nvmlDeviceGetPowerUsage(handle) / 1e3)
         others, throttles = self.other_processes(), self.throttles()
         return {
-            "gpu_clock": _text(self._read(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM)), "MHz"),
+            "gpu_clock": _text(
+                self._read(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM)), "MHz"
+            ),
             "memory_clock": _text(
                 self._read(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_MEM)), "MHz"
             ),
@@ -81,7 +84,7 @@ def find_gpu(uuid: str, library: Any = None) -> Gpu | None:
     """The GPU with this UUID; ``None`` where NVML is missing, refuses, or does not know it."""
     if library is None:
         try:
-            import pynvml as library
+            library = importlib.import_module("pynvml")
         except ImportError:
             return None
     try:

@@ -5,6 +5,7 @@ build and first call -> same result -> warm-up -> timed rounds -> counters, memo
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -63,8 +64,19 @@ class Passes:
     """What only the subject can count."""
 
 
-def measure_step(benchmark: Pedantic, step: Step, against: Step | None, plan: Plan, name: str, group: str) -> Record:
-    """Measure ``step``, beside its plain twin where there is one.
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What to measure, and under which name."""
+
+    name: str
+    group: str
+    step: Step
+    against: Step | None
+    """The plain twin."""
+
+
+def measure_step(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
+    """Measure the subject's step, beside its plain twin where there is one.
 
     Raises:
         MeasurementError: where there is no trustworthy number: a wrong result, a technique that is not in effect, a
@@ -73,16 +85,16 @@ def measure_step(benchmark: Pedantic, step: Step, against: Step | None, plan: Pl
     started = time.perf_counter()
     try:
         with guarded_state():
-            return _measure(benchmark, step, against, plan, name, group, started)
+            record = _measure(benchmark, subject, plan)
     finally:
-        for each in (step, against):
+        for each in (subject.step, subject.against):
             if each:
                 each.release()
+    return dataclasses.replace(record, seconds=time.perf_counter() - started)
 
 
-def _measure(
-    benchmark: Pedantic, step: Step, against: Step | None, plan: Plan, name: str, group: str, started: float
-) -> Record:
+def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
+    step, against = subject.step, subject.against
     sides = [Side(each, clock_for(plan.device)) for each in (step, against) if each]
     passes = [_start(side, plan) for side in sides]
     evidence = {}
@@ -95,8 +107,8 @@ def _measure(
         _count(side.step, found, plan)
     evidence |= _prove(step, passes[0])
     return Record(
-        id=name,
-        group=group,
+        id=subject.name,
+        group=subject.group,
         identity=identity_hash({"step": step.identity, "against": against.identity if against else None}),
         step=str(step),
         measurements=tuple(_all_measurements(sides, passes)),
@@ -104,7 +116,6 @@ def _measure(
         expected=step.expected if against else "any",
         evidence=evidence,
         flags=nvml.flags(before, after),
-        seconds=time.perf_counter() - started,
     )
 
 
@@ -114,9 +125,7 @@ def _start(side: Side, plan: Plan) -> Passes:
     before = compile_counts()
     side.round()
     compiled = compile_counts().since(before)
-    return Passes(
-        first_call_seconds=side.timings[0].wall_seconds, graphs=compiled.graphs, graph_breaks=compiled.breaks
-    )
+    return Passes(first_call_seconds=side.timings[0].wall_seconds, graphs=compiled.graphs, graph_breaks=compiled.breaks)
 
 
 def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Plan) -> dict[str, str]:
@@ -175,7 +184,9 @@ def _prove(step: Step, found: Passes) -> dict[str, str]:
 
 def _all_measurements(sides: list[Side], passes: list[Passes]) -> list[Measurement]:
     variant, found = sides[0], passes[0]
-    measurements = side_measurements(variant.timings, found.first_call_seconds, found.energy_joules, variant.step.samples)
+    measurements = side_measurements(
+        variant.timings, found.first_call_seconds, found.energy_joules, variant.step.samples
+    )
     if variant.step.compiled:
         measurements.append(compile_time(found.first_call_seconds, variant.timings))
     measurements += counted_measurements(found, compiled=variant.step.compiled)
@@ -195,7 +206,9 @@ def counted_measurements(found: Passes, *, compiled: bool) -> list[Measurement]:
     """The counted metrics of one side."""
     result = [counted("flops", "FLOP", found.flops)]
     if found.operators is not None:
-        result.append(counted("operators", "count", found.operators.total(), table=dict(sorted(found.operators.items()))))
+        result.append(
+            counted("operators", "count", found.operators.total(), table=dict(sorted(found.operators.items())))
+        )
     if found.memory:
         result.append(counted("peak_bytes", "B", found.memory.peak_bytes))
         result.append(counted("allocations", "count", found.memory.allocations, better="neither"))

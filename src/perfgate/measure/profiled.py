@@ -54,7 +54,7 @@ def profile_step(run: Callable[[], None], device: torch.device) -> list[Event]:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
     raw = profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
-    cpu = torch.autograd.DeviceType.CPU
+    cpu = torch._C._autograd.DeviceType.CPU
     events = [
         Event(
             name=each.name(),

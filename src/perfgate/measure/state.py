@@ -21,7 +21,7 @@ SETTINGS: dict[str, Setting] = {
     "cudnn.benchmark": _attribute(torch.backends.cudnn, "benchmark"),
     "cudnn.deterministic": _attribute(torch.backends.cudnn, "deterministic"),
     "cudnn.enabled": _attribute(torch.backends.cudnn, "enabled"),
-    "cudnn TF32": _attribute(torch.backends.cudnn.conv, "fp32_precision"),
+    "cudnn TF32": _attribute(torch.backends.cudnn.conv, "fp32_precision"),  # type: ignore[attr-defined]
     "matmul TF32": _attribute(torch.backends.cuda.matmul, "fp32_precision"),
     "float32 matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     "deterministic algorithms": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),

@@ -22,8 +22,10 @@ def announce(wishes: Wishes, baseline: Baseline, machine: str, expected: int) ->
         return
     if baseline.absence:
         yield f"perfgate: {baseline.absence}"
-        yield "perfgate: nothing will be judged; this run becomes the baseline of the next" if wishes.save else (
-            "perfgate: nothing will be judged. Make a baseline: pytest benches/"
+        yield (
+            "perfgate: nothing will be judged; this run becomes the baseline of the next"
+            if wishes.save
+            else ("perfgate: nothing will be judged. Make a baseline: pytest benches/")
         )
     for run in baseline.runs:
         dirty = ", dirty tree" if run.commit.get("dirty") == "yes" else ""

@@ -47,8 +47,13 @@ class Report:
 def render(report: Report, *, columns: int, colour: bool) -> str:
     """The report as text for a terminal of so many columns."""
     stream = io.StringIO()
-    system = "standard" if colour else None
-    console = Console(file=stream, width=columns, color_system=system, force_terminal=colour, no_color=not colour)
+    console = Console(
+        file=stream,
+        width=columns,
+        color_system="standard" if colour else None,
+        force_terminal=colour,
+        no_color=not colour,
+    )
     for block in _blocks(report, columns):
         console.print(block, highlight=False)
     return stream.getvalue()

@@ -44,7 +44,9 @@ class Baseline:
         return sum(record.seconds for record in self.records.values())
 
 
-def find(store: Store, machine: Machine, *, choice: str | None = None, renamed: Mapping[str, str] | None = None) -> Baseline:
+def find(
+    store: Store, machine: Machine, *, choice: str | None = None, renamed: Mapping[str, str] | None = None
+) -> Baseline:
     """This machine's newest runs back to the newest that ran the whole suite, or the run ``choice`` names.
 
     ``choice`` is a file, or the beginning of a run's name among this machine's.
@@ -88,8 +90,12 @@ def _chosen(store: Store, machine: Machine, choice: str) -> Run:
             )
         run = read(found[0])
     if run.machine.hard != machine.hard:
-        differing = [key for key in {**run.machine.hard, **machine.hard} if run.machine.hard.get(key) != machine.hard.get(key)]
-        raise ResultsError(f"{choice} was made on {run.machine.slug}, this is {machine.slug} (differs: {', '.join(differing)})")
+        differing = [
+            key for key in {**run.machine.hard, **machine.hard} if run.machine.hard.get(key) != machine.hard.get(key)
+        ]
+        raise ResultsError(
+            f"{choice} was made on {run.machine.slug}, this is {machine.slug} (differs: {', '.join(differing)})"
+        )
     if run.status != "complete":
         raise ResultsError(f"{choice} was interrupted: only a complete run can be a baseline")
     return run

@@ -74,7 +74,9 @@ def dumps(document: Mapping[str, Any]) -> bytes:
     Raises:
         ValueError: for NaN and infinities, which JSON does not have.
     """
-    return (json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=str) + "\n").encode("ascii")
+    return (json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=str) + "\n").encode(
+        "ascii"
+    )
 
 
 def parse(text: str, source: str) -> Run:
@@ -89,7 +91,7 @@ def parse(text: str, source: str) -> Run:
     block = document["perfgate"]
     if isinstance(block.get("schema"), int) and block["schema"] > SCHEMA:
         raise UnreadableRun(
-            f"{source}: schema {block['schema']} was written by a newer perfgate than this one (schema {SCHEMA}): update"
+            f"{source}: schema {block['schema']} was written by a newer perfgate than this (schema {SCHEMA}): update"
         )
     problem = check_shape(block, BLOCK, "perfgate")
     if problem:
@@ -152,7 +154,7 @@ def _check_stock(benchmarks: Any, source: str) -> None:
         problem = check_shape(stats, {"min": float, "max": float, "median": float, "data": [float]}, where)
         if problem:
             raise UnreadableRun(problem)
-        assert isinstance(stats, dict)  # noqa: S101 - check_shape said so; for the type checker
+        assert isinstance(stats, dict)
         _check_statistics(stats, stats["data"], where)
     _check_unique((each.get("fullname", "") for each in benchmarks), source)
 

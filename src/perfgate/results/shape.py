@@ -26,7 +26,9 @@ def check_shape(value: Any, shape: Shape, where: str) -> str | None:
 
 def _check_scalar(value: Any, wanted: type, where: str) -> str | None:
     # True is an int in Python, and no count
-    fits = isinstance(value, bool) == (wanted is bool) and isinstance(value, (int, float) if wanted is float else wanted)
+    fits = isinstance(value, bool) == (wanted is bool) and isinstance(
+        value, (int, float) if wanted is float else wanted
+    )
     if not fits:
         return f"field {where}: {NAMES[wanted]} expected, got {type(value).__name__}"
     if wanted is float and not math.isfinite(value):

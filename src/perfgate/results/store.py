@@ -72,7 +72,9 @@ class Store:
         try:
             content = dumps(to_document(run, stock))
         except ValueError as error:
-            raise UnsavableRun(f"a benchmark has a value that is no finite number ({error}): nothing was saved") from error
+            raise UnsavableRun(
+                f"a benchmark has a value that is no finite number ({error}): nothing was saved"
+            ) from error
         try:
             folder.mkdir(parents=True, exist_ok=True)
             return _write_new(folder, f"{run.stamp}-{run.commit['id'][:12]}", content)
@@ -81,7 +83,9 @@ class Store:
 
     def _folder(self, machine: str) -> Path:
         if not MACHINE.fullmatch(machine):
-            raise ResultsError(f"{machine!r} cannot name a machine's folder: letters, digits, '.', '_', '-' are allowed")
+            raise ResultsError(
+                f"{machine!r} cannot name a machine's folder: letters, digits, '.', '_', '-' are allowed"
+            )
         return self.root / machine
 
 
@@ -92,7 +96,9 @@ def read(file: Path) -> Run:
         UnreadableRun: where it is no regular file, too large, not UTF-8, or not a valid run.
     """
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a FIFO must not block, a link not lead
+        descriptor = os.open(
+            file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        )  # a FIFO must not block, a link not lead
     except OSError as error:
         reason = "is a link: only regular files are read" if error.errno == errno.ELOOP else error.strerror
         raise UnreadableRun(f"{file}: {reason}") from error

@@ -83,9 +83,7 @@ def _judge_sampled(name: str, head: Measurement, base: Measurement, threshold: f
         change = Estimate(1 / change.value, 1 / change.high, 1 / change.low)
     word = _word(change, threshold)
     reason = f"{head.metric} changed by {change.value - 1:+.1%} (limit {threshold:.0%})"
-    return Verdict(
-        id=name, word=word, code=word, reason=reason, metric=head.metric, change=change, threshold=threshold
-    )
+    return Verdict(id=name, word=word, code=word, reason=reason, metric=head.metric, change=change, threshold=threshold)
 
 
 def _word(change: Estimate, threshold: float) -> Word:
@@ -112,7 +110,11 @@ def _judge_counted(name: str, head: Measurement, base: Measurement, comparison: 
     reason = f"{head.metric} {old:,.0f} -> {new:,.0f}{detail}"
     if word != "same" and not comparison.same_torch:
         return Verdict(
-            id=name, word="same", code="other-torch", metric=head.metric, reason=f"{reason}; torch changed, so counts only inform"
+            id=name,
+            word="same",
+            code="other-torch",
+            metric=head.metric,
+            reason=f"{reason}; torch changed, so counts only inform",
         )
     return Verdict(
         id=name, word=word, code=f"count-{word}", reason=reason, metric=head.metric, change=change, threshold=allowance

@@ -41,7 +41,7 @@ def median_estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 
 
 def ratio_of(head: Estimate, base: Estimate) -> Estimate:
-    """head / base; the two half-widths add as independent errors of the logarithms do."""
+    """Divide head by base; the two half-widths add as independent errors of the logarithms do."""
     half = math.hypot(head.half_width, base.half_width)
     value = head.value / base.value
     return Estimate(value, value * math.exp(-half), value * math.exp(half))

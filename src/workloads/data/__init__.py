@@ -1,6 +1,7 @@
 """Where samples come from: one file per source. Nothing is downloaded unless asked for."""
 
-from torch import Tensor
+from typing import Any
+
 from torch.utils.data import Dataset
 
 from workloads.data import cifar10, digits, photos, synthetic
@@ -8,7 +9,7 @@ from workloads.data import cifar10, digits, photos, synthetic
 SOURCES = ("synthetic", "digits", "photos", "cifar10")
 
 
-def load(source: str, *, train: bool, image_size: int) -> Dataset[tuple[Tensor, Tensor]]:
+def load(source: str, *, train: bool, image_size: int) -> Dataset[Any]:
     """Images (3, image_size, image_size) float32 with an integer class each.
 
     Raises:

@@ -4,7 +4,7 @@ import functools
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, TensorDataset
+from torch.utils.data import TensorDataset
 
 LEVELS = 17  # pixels are integers from 0 to 16
 TEST_SHARE = 5  # every fifth sample of a seeded shuffle is a test sample
@@ -22,7 +22,7 @@ def _samples(*, train: bool) -> tuple[Tensor, Tensor]:
 
 
 @functools.cache
-def images(*, train: bool, image_size: int) -> Dataset[tuple[Tensor, Tensor]]:
+def images(*, train: bool, image_size: int) -> TensorDataset:
     """Digits upscaled to (3, image_size, image_size), normalised to zero mean and unit variance."""
     pixels, labels = _samples(train=train)
     grey = (pixels.float().unsqueeze(1) / (LEVELS - 1) - 0.305) / 0.376  # mean and deviation of the data set

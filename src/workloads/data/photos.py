@@ -1,9 +1,9 @@
 """Real JPEG files to decode: crops of the two photographs that scikit-learn ships, made at first use."""
 
 import functools
-import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 import torchvision
@@ -28,7 +28,7 @@ def folder() -> Path:
     unfinished = Path(tempfile.mkdtemp(dir=target.parent, prefix=".tmp-photos-"))
     _write(unfinished)
     try:
-        os.rename(unfinished, target)
+        unfinished.rename(target)
     except OSError:  # another process was first
         for leftover in unfinished.iterdir():
             leftover.unlink()
@@ -50,17 +50,19 @@ def _write(target: Path) -> None:
         torchvision.io.write_jpeg(crop, str(target / f"{index:04d}-{index % len(originals)}.jpg"), quality=QUALITY)
 
 
-class Photos(Dataset[tuple[Tensor, Tensor]]):
+class Photos(Dataset[Any]):
     """Decodes a JPEG, resizes, flips (by index, so that every pass is the same) and normalises it."""
 
     def __init__(self, files: list[Path], image_size: int) -> None:
         """``files`` named ``<index>-<class>.jpg``."""
         self.files = files
-        self._transform = v2.Compose([
-            v2.Resize((image_size, image_size), antialias=True),
-            v2.ToDtype(torch.float32, scale=True),
-            v2.Normalize((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
-        ])
+        self._transform = v2.Compose(
+            [
+                v2.Resize((image_size, image_size), antialias=True),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)),
+            ]
+        )
 
     def __len__(self) -> int:
         """The number of files."""
@@ -74,7 +76,7 @@ class Photos(Dataset[tuple[Tensor, Tensor]]):
 
 
 @functools.cache
-def images(*, train: bool, image_size: int) -> Dataset[tuple[Tensor, Tensor]]:
+def images(*, train: bool, image_size: int) -> Dataset[Any]:
     """Three quarters of the files for training, the rest for testing."""
     files = sorted(folder().glob("*.jpg"))
     return Photos([file for number, file in enumerate(files) if (number // 2 % 4 != 3) == train], image_size)

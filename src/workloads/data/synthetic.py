@@ -4,14 +4,14 @@ import functools
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, TensorDataset
+from torch.utils.data import TensorDataset
 
 SAMPLES = 512
 CLASSES = 10
 
 
 @functools.cache
-def images(*, train: bool, image_size: int) -> Dataset[tuple[Tensor, Tensor]]:
+def images(*, train: bool, image_size: int) -> TensorDataset:
     """512 images of standard normal noise with random classes."""
     generator = torch.Generator().manual_seed(1 if train else 2)
     noise = torch.randn(SAMPLES, 3, image_size, image_size, generator=generator)

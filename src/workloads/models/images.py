@@ -1,9 +1,8 @@
 """What every image classifier of the suite shares: colour images of one size, ten classes, any image source."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from torch import Tensor
 from torch.utils.data import Dataset
 
 from workloads import data
@@ -18,6 +17,6 @@ class ImageClassifier(Workload):
     image_size: int = 32
     classes: int = 10
 
-    def dataset(self, *, train: bool) -> Dataset[tuple[Tensor, Tensor]]:
+    def dataset(self, *, train: bool) -> Dataset[Any]:
         """Images of this workload's source, each (3, image_size, image_size) with its class."""
         return data.load(self.data, train=train, image_size=self.image_size)

@@ -17,7 +17,8 @@ class ResNet18(ImageClassifier):
 
     def model(self) -> nn.Module:
         """7x7 stride-2 stem and max-pool, as published for ImageNet."""
-        return torchvision.models.resnet18(num_classes=self.classes)
+        model: nn.Module = torchvision.models.resnet18(num_classes=self.classes)
+        return model
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """A decoder-only language model in the manner of GPT-2 (Radford et al. 2019), small enough for a CPU."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +31,8 @@ class Block(nn.Module):
         q, k, v = qkv.view(batch, tokens, 3 * self.heads, -1).transpose(1, 2).chunk(3, dim=1)  # (batch, heads, ...)
         attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.projection(attended.transpose(1, 2).reshape(batch, tokens, width))
-        return x + self.mlp(self.mlp_norm(x))
+        fed_forward: Tensor = self.mlp(self.mlp_norm(x))
+        return x + fed_forward
 
 
 class Decoder(nn.Module):
@@ -49,7 +50,8 @@ class Decoder(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """(batch, tokens) integers -> (batch, tokens, vocabulary) logits."""
         x = self.tokens(tokens) + self.positions[: tokens.shape[1]]
-        return self.head(self.norm(self.blocks(x)))
+        logits: Tensor = self.head(self.norm(self.blocks(x)))
+        return logits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class Transformer(Workload):
         """A new decoder."""
         return Decoder(self.vocabulary, self.context, self.width, self.depth, self.heads)
 
-    def dataset(self, *, train: bool) -> Dataset[tuple[Tensor, Tensor]]:
+    def dataset(self, *, train: bool) -> Dataset[Any]:
         """Sequences of ``context`` tokens, each with the same sequence one step ahead as its target."""
         if self.data == "digits":
             sequences = digits.tokens(train=train)

@@ -32,7 +32,9 @@ class AMP(Optimization):
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """float16 has no fast path on a CPU."""
-        return "float16 autocast needs a GPU: use amp-bf16" if self.dtype == "float16" and device.type == "cpu" else None
+        return (
+            "float16 autocast needs a GPU: use amp-bf16" if self.dtype == "float16" and device.type == "cpu" else None
+        )
 
     def apply(self, parts: Parts) -> None:
         """Wrap forward and loss in autocast, and the update in a GradScaler for float16."""
@@ -53,20 +55,25 @@ class AMP(Optimization):
 
     def _scale(self, parts: Parts) -> None:
         backward, scaler = parts.backward, torch.amp.GradScaler(parts.device.type)
-        scales: list[Tensor] = []
+        attempted = performed = 0
+        hooked: set[int] = set()
+
+        def count(*_: object) -> None:
+            nonlocal performed
+            performed += 1
 
         def scaled_update(optimizer: torch.optim.Optimizer) -> None:
+            nonlocal attempted
+            if id(optimizer) not in hooked:  # the scaler calls the optimizer's step only where no gradient overflowed
+                optimizer.register_step_post_hook(count)
+                hooked.add(id(optimizer))
+            attempted += 1
             scaler.step(optimizer)
             scaler.update()
-            if scaler._scale is not None:  # get_scale() would wait for the device in every step
-                scales[:] = [*scales[-1:], scaler._scale.clone()]
-
-        def skipped() -> int:
-            return int(len(scales) == 2 and bool(scales[1] < scales[0]))
 
         parts.backward = lambda value: backward(scaler.scale(value))
         parts.update = scaled_update
-        parts.counters["skipped_scaler_steps"] = skipped
+        parts.counters["skipped_scaler_steps"] = lambda: attempted - performed
 
     def proof(self, seen: Observation) -> str:
         """The layers (or, under a compiler that hides them, the outputs) are of the reduced type."""

@@ -19,7 +19,7 @@ class CudnnBenchmark(Optimization):
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cudnn.benchmark"
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
-        """cuDNN runs on NVIDIA GPUs only."""
+        """Only NVIDIA GPUs run cuDNN."""
         return None if device.type == "cuda" else "cudnn.benchmark needs a CUDA GPU: cuDNN is not used on a CPU"
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -40,7 +40,7 @@ class ChannelPruning(Optimization):
 
     def reference(self, parts: Parts) -> None:
         """Zero the same channels in every layer that depends on them: the same function, at the old size."""
-        masks: dict[nn.Parameter, torch.Tensor] = {}
+        masks: dict[torch.Tensor, torch.Tensor] = {}
         for group in list(self._groups(parts)):
             for dependency, indices in group:
                 for parameter, axis in _channel_axes(dependency):
@@ -49,7 +49,7 @@ class ChannelPruning(Optimization):
         for parameter, mask in masks.items():
             keep_zero(parameter, mask)
 
-    def _groups(self, parts: Parts) -> Iterator[object]:
+    def _groups(self, parts: Parts) -> Iterator[Any]:
         """The groups of coupled channels to remove; classifier outputs stay."""
         import torch_pruning
 
@@ -74,9 +74,9 @@ class ChannelPruning(Optimization):
         return f"parameters {before:,} -> {after:,}"
 
 
-def _channel_axes(dependency: object) -> Iterator[tuple[nn.Parameter, int]]:
+def _channel_axes(dependency: Any) -> Iterator[tuple[torch.Tensor, int]]:
     """The parameters of one dependency, with the axis along which its channels lie."""
-    layer, handler = dependency.target.module, dependency.handler.__name__  # type: ignore[attr-defined]
+    layer, handler = dependency.target.module, dependency.handler.__name__
     if isinstance(layer, nn.BatchNorm2d):
         yield layer.weight, 0
         yield layer.bias, 0
@@ -88,7 +88,7 @@ def _channel_axes(dependency: object) -> Iterator[tuple[nn.Parameter, int]]:
 
 @dataclass(frozen=True)
 class ChannelMasks(Optimization):
-    """``prune.ln_structured``: channels zeroed in place. Looks like structured pruning and computes as much as before."""
+    """``prune.ln_structured``: channels zeroed in place. Computes as much as before."""
 
     name: ClassVar[str] = "channel-masks"
     order: ClassVar[int] = 20

@@ -29,7 +29,7 @@ def no_convolutions(optimization: Optimization, workload: Workload) -> str | Non
     return None if convolutions(workload.model()) else f"{workload.name} has no Conv2d for {optimization.name} to prune"
 
 
-def keep_zero(weight: nn.Parameter, mask: Tensor) -> None:
+def keep_zero(weight: Tensor, mask: Tensor) -> None:
     """Zero ``weight`` where ``mask`` is zero, and keep it so in training."""
     weight.data.mul_(mask)
     if weight.requires_grad:
