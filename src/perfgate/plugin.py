@@ -229,7 +229,7 @@ def measure(request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache:
         _skip_unsuitable(gate, step, against)
         if benchmark.disabled:
             step.build(gate.device)
-            step.run()
+            benchmark.pedantic(step.run)
             step.release()
             return None
         try:
@@ -269,7 +269,7 @@ def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name:
     return record
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, to have the last word on the fixture
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Take the record of a test that passed; remember why another has none."""
     report = yield
@@ -290,8 +290,9 @@ def _take(item: pytest.Item, report: pytest.TestReport) -> None:
         fixture = getattr(item, "funcargs", {}).get("benchmark")
         if fixture is not None:
             fixture.has_error = True  # pytest-benchmark would save the numbers of a failed test
+            fixture.skipped = True  # and warn, as an error of its own, where the test failed before the first round
         gate.records = [record for record in gate.records if record.id != name]
-        reason = str(report.longrepr).strip().rpartition("\n")[2]
+        reason = _reason(report)
         gate.outcomes[name] = Verdict(id=name, word="failed", code=f"failed-in-{report.when}", reason=reason)
     elif report.when == "call":
         record = _record_of(item)
@@ -303,6 +304,13 @@ def _take(item: pytest.Item, report: pytest.TestReport) -> None:
             from perfgate.report.summary import one_line
 
             report.perfgate = one_line(record, smoke=gate.wishes.smoke)  # type: ignore[attr-defined]
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why a test failed, in a line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash else str(report.longrepr)
+    return text.strip().partition("\n")[0].removeprefix("Failed: ")
 
 
 def _record_of(item: pytest.Item) -> Record | None:
@@ -339,7 +347,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     found = scope.of(
         config.args, config.invocation_params.dir, config.rootpath, deselected=len(config.stash[DESELECTED])
     )
-    known = config.stash[COLLECTED] | config.stash[DESELECTED]
+    known = {*config.stash[COLLECTED], *config.stash[DESELECTED]}
     missing = set() if interrupted else {name for name in gate.baseline.records if found.covers(name)} - known
     try:
         verdicts = gate.finish(_stock_document(config), found.as_dict(), missing, interrupted=interrupted)

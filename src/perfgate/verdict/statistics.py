@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 CONFIDENCE = 0.95
+LARGE = 500  # values, from where binomial coefficients grow out of a float's range
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,24 @@ class Estimate:
 def median_estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """The median with the order-statistics interval: it holds for every distribution of independent values.
 
-    Conover, Practical Nonparametric Statistics (3rd ed. 1999), section 3.2: the ranks k and n + 1 - k enclose the
-    median with probability 1 - 2 P(Binomial(n, 1/2) < k). With fewer than six values the interval is their range.
+    Conover, Practical Nonparametric Statistics (3rd ed. 1999), section 3.2: the values of rank k and n + 1 - k enclose
+    the median with probability 1 - 2 P(Binomial(n, 1/2) < k). With fewer than six values the interval is their range.
     """
     ordered = sorted(values)
-    count = len(ordered)
-    below, tail = 0, 0.5**count
-    while below + 1 <= (count - 1) // 2 and tail + math.comb(count, below + 1) * 0.5**count <= (1 - confidence) / 2:
-        below += 1
-        tail += math.comb(count, below) * 0.5**count
-    rank = below if tail <= (1 - confidence) / 2 else 0
-    return Estimate(statistics.median(ordered), ordered[rank], ordered[count - 1 - rank])
+    rank = _rank(len(ordered), (1 - confidence) / 2)
+    return Estimate(statistics.median(ordered), ordered[rank], ordered[-1 - rank])
+
+
+def _rank(count: int, tail: float) -> int:
+    """The largest k (from 0) with P(Binomial(count, 1/2) <= k) <= ``tail``; 0 where there is none."""
+    if count > LARGE:  # the normal approximation, rounded outwards
+        deviations = -statistics.NormalDist().inv_cdf(tail)
+        return math.floor((count - deviations * math.sqrt(count)) / 2) - 1
+    cumulative, rank = 0.5**count, 0
+    while cumulative + math.comb(count, rank + 1) * 0.5**count <= tail:
+        rank += 1
+        cumulative += math.comb(count, rank) * 0.5**count
+    return rank
 
 
 def ratio_of(head: Estimate, base: Estimate) -> Estimate:

@@ -1,0 +1,116 @@
+"""Fixtures shared by all tests: tiny runs, and projects whose benchmarks take milliseconds."""
+
+import dataclasses
+import json
+
+import pytest
+import torch._dynamo  # torch can be imported once per process: before pytester takes its snapshot of modules
+import torch._inductor.utils
+import torchvision
+
+from perfgate.results.record import Machine, Measurement, Process, Record, Run
+
+SETTINGS = """
+[tool.perfgate]
+warmup_seconds = 0.001
+timed_seconds = 0.001
+threshold = 9.0
+"""
+
+TINY_BENCH = """
+import pytest
+from workloads import MLP
+from workloads.optimizations import AMP
+
+TINY = MLP(batch_size=4, width=8, image_size=4)
+pytestmark = pytest.mark.benchmark(group="tiny")
+
+def test_plain(measure):
+    measure(TINY.train_step())
+
+def test_amp(measure):
+    measure(TINY.train_step(AMP()), against=TINY.train_step())
+"""
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    """A project with two tiny benchmarks, in which no time can be a regression."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(pytester.path.parent))
+    pytester.makepyprojecttoml(SETTINGS)
+    (pytester.path / "benches").mkdir()
+    (pytester.path / "benches" / "test_tiny.py").write_text(TINY_BENCH, encoding="utf-8")
+    return pytester
+
+
+def saved_runs(project):
+    """The files saved in a project, oldest first."""
+    return sorted((project.path / "results").glob("*/*.json"))
+
+
+def edit(file, change):
+    """Rewrite a JSON file after ``change(document)``."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    change(document)
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+MACHINE = Machine(
+    slug="testcpu-2c-x86-64",
+    hard={"cpu": "testcpu", "cores": "2", "architecture": "x86_64"},
+    soft={"torch": "2.15.0", "python": "3.11.7"},
+)
+PROCESS = Process(
+    started="2026-01-01T00:00:00+00:00",
+    threads=1,
+    canary={"matmul": 0.001, "copy": 0.001},
+    tunables={"huge_pages": "on"},
+    subject={},
+    readings={"load": "0.1"},
+)
+
+
+def times(*values, metric="wall_seconds", better="lower", kind="sampled"):
+    """A measurement of times."""
+    return Measurement(metric=metric, unit="s", better=better, kind=kind, samples=(values,))
+
+
+def count(metric, value, better="lower", **table):
+    """A counted measurement."""
+    return Measurement(metric=metric, unit="count", better=better, kind="counted", samples=((value,),), table=table)
+
+
+def record(name="benches/test_a.py::test_a", *measurements, **fields):
+    """A record with six equal times unless told otherwise."""
+    defaults = {"group": "g", "identity": "0" * 12, "step": "mlp-b4/train/plain"}
+    return Record(id=name, measurements=measurements or (times(*[0.01] * 6),), **{**defaults, **fields})
+
+
+def run(*records, **fields):
+    """A complete run of the whole suite."""
+    defaults = {
+        "machine": MACHINE,
+        "commit": {"id": "a" * 40, "branch": "main", "dirty": "no"},
+        "stamp": "20260101T000000Z",
+        "status": "complete",
+        "scope": {"args": ["benches"], "deselected": 0, "full": True},
+        "processes": (PROCESS,),
+        "records": records or (record(),),
+    }
+    return Run(**{**defaults, **fields})
+
+
+def stock_of(a_run):
+    """A stock document that agrees with the run."""
+    benchmarks = []
+    for each in a_run.records:
+        data = list(each.measurement("wall_seconds").values)
+        middle = sorted(data)[len(data) // 2]
+        stats = {"min": min(data), "max": max(data), "median": middle, "data": data}
+        benchmarks.append({"fullname": each.id, "stats": stats})
+    return {"benchmarks": benchmarks}
+
+
+def replaced(instance, **changes):
+    """``dataclasses.replace``, shorter."""
+    return dataclasses.replace(instance, **changes)
