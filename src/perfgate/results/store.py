@@ -102,13 +102,16 @@ def read(file: Path) -> Run:
     except OSError as error:
         reason = "is a link: only regular files are read" if error.errno == errno.ELOOP else error.strerror
         raise UnreadableRun(f"{file}: {reason}") from error
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableRun(f"{file}: not a regular file")
         if status.st_size > SIZE_LIMIT_BYTES:
             raise UnreadableRun(f"{file}: {status.st_size:,} bytes, more than the limit of {SIZE_LIMIT_BYTES:,}")
-        content = stream.read()
+        with open(descriptor, "rb", closefd=False) as stream:  # noqa: PTH123 - a descriptor, not a path
+            content = stream.read()
+    finally:
+        os.close(descriptor)
     if not content.strip():
         raise UnreadableRun(f"{file}: the file is empty")
     try:

@@ -1,0 +1,64 @@
+"""The same-result check: each fault that it must notice, and the differences that it must allow."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from perfgate.errors import WrongResult
+from perfgate.measure.check import check_same_result
+
+TIGHT = SimpleNamespace(norm_ratio=0.01, cosine=0.999, relative_error=1e-3)
+DELTA = {"a": torch.tensor([3.0, 4.0]), "b": torch.tensor([[1.0]])}
+
+
+@dataclass
+class Outcome:
+    """What a step computed."""
+
+    kind: str
+    tensors: dict
+
+
+def scaled(factor, kind="movement"):
+    """The reference, scaled."""
+    return Outcome(kind, {name: each * factor for name, each in DELTA.items()})
+
+
+@pytest.mark.parametrize("kind", ["movement", "outputs", "identical"])
+def test_equal_outcomes_pass_with_figures(kind):
+    """Whatever is compared."""
+    assert check_same_result(scaled(1, kind), scaled(1, kind), TIGHT)
+
+
+@pytest.mark.parametrize(
+    ("variant", "said"),
+    [
+        (scaled(1.5), "1.5000 times as far"),
+        (scaled(-1), "cosine -1.0000"),
+        (scaled(0), "moved no parameter"),
+        (scaled(float("nan")), "NaN"),
+        (Outcome("movement", {"a": DELTA["a"]}), "other names or shapes"),
+        (Outcome("movement", {"a": DELTA["a"], "b": torch.ones(2)}), "other names or shapes"),
+        (scaled(1, "outputs"), "other names or shapes"),
+    ],
+)
+def test_faults_are_noticed(variant, said):
+    """Scaled gradients are what a comparison of losses under Adam does not see."""
+    with pytest.raises(WrongResult, match=said):
+        check_same_result(variant, scaled(1), TIGHT)
+
+
+def test_outputs_are_compared_by_relative_error():
+    """A thousandth here."""
+    check_same_result(scaled(1.0009, "outputs"), scaled(1, "outputs"), TIGHT)
+    with pytest.raises(WrongResult, match="outputs differ by"):
+        check_same_result(scaled(1.002, "outputs"), scaled(1, "outputs"), TIGHT)
+
+
+def test_identical_means_equal():
+    """One sample id that differs is too many."""
+    with pytest.raises(WrongResult, match="1 of 3 values differ"):
+        other = Outcome("identical", {"a": torch.tensor([3.0, 4.5]), "b": DELTA["b"]})
+        check_same_result(other, scaled(1, "identical"), TIGHT)

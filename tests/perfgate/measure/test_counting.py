@@ -1,0 +1,158 @@
+"""Counted metrics: known work gives known counts, and the private interfaces behind them have not changed."""
+
+import pytest
+import torch
+from torch import nn
+
+from perfgate.measure.counters import compile_counts, count_eager
+from perfgate.measure.memory import cuda_peak, host_peak, resident_bytes
+from perfgate.measure.profiled import (
+    MARK,
+    Event,
+    count_device_work,
+    count_operators,
+    profile_step,
+    span,
+    transient_bytes,
+)
+
+CPU = torch.device("cpu")
+
+
+def test_operators_by_name_and_dtypes():
+    """Two products, one of them in bfloat16, and a synchronising ``item``."""
+    a = torch.ones(4, 4)
+
+    def step():
+        (a @ a).sum().item()
+        a.bfloat16() @ a.bfloat16()
+
+    operators, _ = count_eager(step)
+    assert operators["aten::mm(float32)"] == 1
+    assert operators["aten::mm(bfloat16)"] == 1
+    assert operators["aten::_local_scalar_dense(float32)"] == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "flops"),
+    [
+        (nn.Linear(64, 32), (8, 64), 2 * 8 * 64 * 32),
+        (nn.Conv2d(3, 16, 3, padding=1), (2, 3, 8, 8), 2 * 2 * 16 * 8 * 8 * 3 * 3 * 3),
+    ],
+)
+def test_flops_as_computed_by_hand(module, shape, flops):
+    """A multiply-add is two."""
+    inputs = torch.ones(shape)
+    with torch.no_grad():
+        assert count_eager(lambda: module(inputs))[1] == flops
+
+
+def test_operators_are_seen_while_flops_are_counted():
+    """One pass for both: the FLOP counter does not hide or add operators."""
+    layer, inputs = nn.Linear(4, 4), torch.ones(2, 4)
+    operators, flops = count_eager(lambda: layer(inputs).sum().backward())
+    assert operators["aten::addmm(float32)"] == 1
+    assert flops == 2 * 2 * 4 * 4 * 2  # forward, and the gradient of the weight; the input needs none
+
+
+def test_the_profiler_still_tells_allocations():
+    """The canary of ``kineto_results``: known allocations give the known peak."""
+    kept = []
+
+    def step():
+        kept.clear()
+        first = torch.empty(1000, dtype=torch.uint8)
+        second = torch.empty(5000, dtype=torch.uint8)
+        del first
+        kept.append(torch.empty(100, dtype=torch.uint8))
+        del second
+
+    events = profile_step(step, CPU)
+    # the run frees the 100 bytes of the one before, then holds 6000 at most
+    assert transient_bytes(events) == (6000 - 100, 3)
+
+
+def test_peak_memory_is_resident_plus_transient():
+    """Views share their storage, which counts once."""
+    weight = torch.empty(10, 10)
+    assert resident_bytes([weight, weight[0], weight.t()]) == 400
+    events = profile_step(weight.clone, CPU)
+    assert host_peak([weight], events).peak_bytes == 400 + 400
+
+
+def test_peak_memory_on_a_gpu_is_the_allocators_own(monkeypatch):
+    """What another model in the process holds does not count."""
+    readings = iter([
+        {"allocated_bytes.all.current": 5_000, "allocated_bytes.all.peak": 9_000, "allocation.all.allocated": 7},
+        {"allocated_bytes.all.current": 5_000, "allocated_bytes.all.peak": 5_600, "allocation.all.allocated": 10},
+    ])
+    for name in ("empty_cache", "synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda _: next(readings))
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda _: 20_000)
+    found = cuda_peak(lambda: None, lambda: [torch.empty(100)], torch.device("cuda", 0))
+    assert (found.peak_bytes, found.allocations, found.reserved_bytes) == (400 + 600, 3, 20_000)
+
+
+def host(name, start, end=None):
+    """An event on the host."""
+    return Event(name, "host", start, end if end is not None else start + 1)
+
+
+def test_device_work_is_counted_between_the_marks():
+    """Launches and synchronisations that the host asked for; copies as the device made them, even later."""
+    events = [
+        host("cudaLaunchKernel", 5),
+        host(MARK, 10, 100),
+        host("cudaLaunchKernelExC", 20),
+        host("cuLaunchKernelEx", 30),
+        host("cudaGraphLaunch", 35),
+        host("cudaMemcpyAsync", 40),
+        host("cudaStreamSynchronize", 50),
+        Event("Memcpy HtoD (Pageable -> Device)", "device", 45, 60),
+        Event("Memcpy DtoH (Device -> Pageable)", "device", 110, 120),
+        Event("void gemm<float>", "device", 60, 70),
+        host("cudaDeviceSynchronize", 130),
+    ]
+    assert count_device_work(events) == {
+        "kernel_launches": 3,
+        "synchronisations": 1,
+        "copies_to_device": 1,
+        "copies_to_host": 1,
+    }
+
+
+def test_names_of_compiled_graphs_lose_their_hash():
+    """Or every torch version and every cache would look like another program."""
+    events = [
+        host(MARK, 0, 100),
+        host("## Call CompiledFxGraph fabc ##", 10),
+        host("## Call CompiledFxGraph fdef ##", 20),
+        host("aten::mm", 30),
+        host("autograd::engine::evaluate_function: MmBackward0", 40),
+        host("Pregraph bytecode", 50),
+    ]
+    assert count_operators(events) == {"CompiledFxGraph": 2, "aten::mm": 1}
+
+
+def test_a_profile_without_a_mark_is_an_error():
+    """Nothing would be counted."""
+    with pytest.raises(LookupError, match=MARK):
+        span([])
+
+
+def test_dynamo_still_has_its_counters():
+    """The canary of the private interface: one compiled function is one graph, a break makes two."""
+    torch.compiler.reset()
+
+    @torch.compile(backend="eager")
+    def broken(x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+    before = compile_counts()
+    broken(torch.ones(2))
+    found = compile_counts().since(before)
+    torch.compiler.reset()
+    assert (found.graphs, found.breaks) == (2, 1)
