@@ -5,8 +5,8 @@ import json
 
 import pytest
 import torch._dynamo  # torch can be imported once per process: before pytester takes its snapshot of modules
-import torch._inductor.utils
-import torchvision
+import torch._inductor.utils  # noqa: F401
+import torchvision  # noqa: F401
 
 from perfgate.results.record import Machine, Measurement, Process, Record, Run
 

@@ -108,7 +108,7 @@ def read(file: Path) -> Run:
             raise UnreadableRun(f"{file}: not a regular file")
         if status.st_size > SIZE_LIMIT_BYTES:
             raise UnreadableRun(f"{file}: {status.st_size:,} bytes, more than the limit of {SIZE_LIMIT_BYTES:,}")
-        with open(descriptor, "rb", closefd=False) as stream:  # noqa: PTH123 - a descriptor, not a path
+        with open(descriptor, "rb", closefd=False) as stream:
             content = stream.read()
     finally:
         os.close(descriptor)

@@ -82,10 +82,12 @@ def test_peak_memory_is_resident_plus_transient():
 
 def test_peak_memory_on_a_gpu_is_the_allocators_own(monkeypatch):
     """What another model in the process holds does not count."""
-    readings = iter([
-        {"allocated_bytes.all.current": 5_000, "allocated_bytes.all.peak": 9_000, "allocation.all.allocated": 7},
-        {"allocated_bytes.all.current": 5_000, "allocated_bytes.all.peak": 5_600, "allocation.all.allocated": 10},
-    ])
+    readings = iter(
+        [
+            {"allocated_bytes.all.current": 5_000, "allocated_bytes.all.peak": 9_000, "allocation.all.allocated": 7},
+            {"allocated_bytes.all.current": 5_000, "allocated_bytes.all.peak": 5_600, "allocation.all.allocated": 10},
+        ]
+    )
     for name in ("empty_cache", "synchronize", "reset_peak_memory_stats"):
         monkeypatch.setattr(torch.cuda, name, lambda *_: None)
     monkeypatch.setattr(torch.cuda, "memory_stats", lambda _: next(readings))

@@ -64,9 +64,7 @@ def test_throttling_and_other_processes_are_flagged():
     hot = Gpu(FakeNVML(nvmlDeviceGetCurrentClocksEventReasons=0x44), "x").readings()
     busy = Gpu(FakeNVML(nvmlDeviceGetComputeRunningProcesses=[other, other]), "x").readings()
     calm = Gpu(FakeNVML(), "x").readings()
-    assert nvml.flags(calm, hot) == (
-        "GPU clocks held down after the rounds: power cap, hardware thermal slowdown",
-    )
+    assert nvml.flags(calm, hot) == ("GPU clocks held down after the rounds: power cap, hardware thermal slowdown",)
     assert nvml.flags(busy, calm) == ("2 other processes on the GPU before the rounds",)
     assert nvml.flags(calm, {**calm, "throttling": "power cap", "other_processes": "unknown"}) == ()
     assert nvml.flags({}, {}) == ()

@@ -97,7 +97,12 @@ def test_only_regular_files_are_read(tmp_path):
     os.mkfifo(tmp_path / "fifo.json")
     (tmp_path / "target").write_text("{}", encoding="utf-8")
     (tmp_path / "link.json").symlink_to(tmp_path / "target")
-    for name, said in (("folder", "not a regular"), ("fifo", "not a regular"), ("link", "is a link"), ("no", "No such")):
+    for name, said in (
+        ("folder", "not a regular"),
+        ("fifo", "not a regular"),
+        ("link", "is a link"),
+        ("no", "No such"),
+    ):
         with pytest.raises(UnreadableRun, match=said):
             read(tmp_path / f"{name}.json")
 

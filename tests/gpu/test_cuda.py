@@ -1,0 +1,127 @@
+"""On a real GPU: the clock against a kernel of known length, the memory pass against known allocations, counts, NVML.
+
+Not run by ``make test``: ``tox run -e gpu`` does, on a machine that has one.
+"""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from perfgate.measure.clock import CudaClock, check_agreement, time_round
+from perfgate.measure.environment import describe_machine, gpu_of
+from perfgate.measure.memory import cuda_peak
+from perfgate.measure.profiled import count_device_work, profile_step
+from workloads import MLP, ResNet18
+from workloads.optimizations import AMP, Compile, CudnnBenchmark
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def device():
+    """The current GPU."""
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def test_events_and_wall_agree_on_a_spin_kernel(device):
+    """A kernel of known cycles; twice the cycles take about twice the time."""
+    clock = CudaClock(device)
+    medians = []
+    for cycles in (20_000_000, 40_000_000):
+        target = clock.target(lambda cycles=cycles: torch.cuda._sleep(cycles))
+        timings = [time_round(clock, target) for _ in range(9)]
+        for timing in timings:
+            check_agreement(timing.wall_seconds, timing.event_seconds)
+        medians.append(sorted(timing.event_seconds for timing in timings)[4])
+        assert medians[-1] == pytest.approx(sorted(timing.wall_seconds for timing in timings)[4], rel=0.05)
+    assert medians[1] / medians[0] == pytest.approx(2, rel=0.1)
+
+
+def test_peak_memory_of_known_allocations(device):
+    """What is alive beside the step does not count."""
+    beside = torch.empty(64 * 2**20, dtype=torch.uint8, device=device)
+    kept = torch.empty(2**20, dtype=torch.uint8, device=device)
+
+    def step():
+        first = torch.empty(8 * 2**20, dtype=torch.uint8, device=device)
+        del first
+        torch.empty(4 * 2**20, dtype=torch.uint8, device=device)
+
+    found = cuda_peak(step, lambda: [kept], device)
+    assert found.peak_bytes == 9 * 2**20
+    assert found.allocations == 2
+    assert found.reserved_bytes >= beside.numel()
+
+
+def test_launches_copies_and_synchronisations_are_counted(device):
+    """Three kernels, a copy each way, and the wait that ``item`` needs."""
+    a = torch.ones(256, 256, device=device)
+    source = torch.ones(1000)
+
+    def step():
+        (a + 1).mul_(2).sin_()
+        source.to(device)
+        a[0, 0].item()
+
+    step()
+    found = count_device_work(profile_step(step, device))
+    assert found["kernel_launches"] == 3
+    assert found["copies_to_device"] == 1
+    assert found["copies_to_host"] == 1
+    assert found["synchronisations"] >= 2
+
+
+def test_an_added_item_is_seen(device):
+    """One synchronisation and one copy more, whatever the noise."""
+    step = MLP().train_step()
+    step.build(device)
+    step.run()
+    plain = count_device_work(profile_step(step.run, device))
+
+    def with_item():
+        step.run()
+        step.last_value().item()
+
+    found = count_device_work(profile_step(with_item, device))
+    assert found["copies_to_host"] == plain["copies_to_host"] + 1
+    assert found["synchronisations"] > plain["synchronisations"]
+    assert found["kernel_launches"] == plain["kernel_launches"]
+
+
+def test_nvml_finds_this_gpu_by_uuid(device):
+    """And its readings have values."""
+    gpu = gpu_of(device)
+    assert gpu is not None
+    readings = gpu.readings()
+    assert readings["temperature"].endswith(" C")
+    assert gpu.energy_joules() > 0
+    assert "gpu" in describe_machine(device, gpu).hard
+
+
+def test_another_process_on_the_gpu_is_seen(device):
+    """It is started, seen, and gone."""
+    gpu = gpu_of(device)
+    before = gpu.other_processes()
+    if before is None:
+        pytest.skip("NVML does not tell processes here")
+    code = "import torch; x = torch.ones(1, device='cuda'); print('up', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline().strip() == "up"
+        during = gpu.other_processes()
+        other.communicate("\n")
+    assert len(during) == len(before) + 1
+
+
+@pytest.mark.parametrize("technique", [AMP("float16"), AMP(), CudnnBenchmark(), Compile("reduce-overhead")], ids=str)
+def test_proofs_on_the_gpu(device, technique):
+    """Each is in effect; the graph's launches collapse."""
+    step = ResNet18(batch_size=8).train_step(technique)
+    step.build(device)
+    for _ in range(4):
+        step.run()
+    assert step.proof({"compiled_graphs": 1})
+    step.release()
