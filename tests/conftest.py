@@ -91,7 +91,7 @@ def run(*records, **fields):
     defaults = {
         "machine": MACHINE,
         "commit": {"id": "a" * 40, "branch": "main", "dirty": "no"},
-        "stamp": "20260101T000000Z",
+        "stamp": "20260101T000000000Z",
         "status": "complete",
         "scope": {"args": ["benches"], "deselected": 0, "full": True},
         "processes": (PROCESS,),

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from perfgate.measure.nvml import Gpu
 
 
+def utc_stamp(moment: datetime) -> str:
+    """``20261120T233405123Z``: sorts by time, to the millisecond."""
+    return f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
     """What the command line asked for."""
@@ -51,7 +56,7 @@ class Gate:
     """Benchmarks without a number: failed or skipped, with their reasons."""
     expected: int = 0
     """Benchmarks that were collected and not deselected."""
-    stamp: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    stamp: str = field(default_factory=lambda: utc_stamp(datetime.now(UTC)))
     baseline: Baseline = field(default_factory=Baseline)
     saved: Path | None = None
     run: Run | None = None
@@ -96,7 +101,13 @@ class Gate:
         """
         if self.wishes.compare:
             choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
-            self.baseline = baselines.find(self.store, self.machine, choice=choice, renamed=self.settings.renamed)
+            self.baseline = baselines.find(
+                self.store,
+                self.machine,
+                choice=choice,
+                renamed=self.settings.renamed,
+                strict=self.wishes.strict,
+            )
         if self.wishes.save:
             self.store.probe(self.machine.slug)
 

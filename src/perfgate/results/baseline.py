@@ -45,11 +45,17 @@ class Baseline:
 
 
 def find(
-    store: Store, machine: Machine, *, choice: str | None = None, renamed: Mapping[str, str] | None = None
+    store: Store,
+    machine: Machine,
+    *,
+    choice: str | None = None,
+    renamed: Mapping[str, str] | None = None,
+    strict: bool = False,
 ) -> Baseline:
     """This machine's newest runs back to the newest that ran the whole suite, or the run ``choice`` names.
 
-    ``choice`` is a file, or the beginning of a run's name among this machine's.
+    ``choice`` is a file, or the beginning of a run's name among this machine's. ``strict`` passes over runs from a dirty
+    tree: nobody can tell what they measured.
 
     Raises:
         ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
@@ -67,6 +73,8 @@ def find(
             problems.append(str(error))
             continue
         if run.status != "complete":  # it has numbers of the first benchmarks only
+            continue
+        if strict and run.commit.get("dirty") == "yes":
             continue
         if run.machine.hard != machine.hard:
             problems.append(f"{file}: made on another machine than its folder says: {dict(run.machine.hard)}")

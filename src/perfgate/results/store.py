@@ -21,7 +21,7 @@ from perfgate.errors import ResultsError, UnreadableRun, UnsavableRun
 from perfgate.results.document import dumps, parse, to_document
 from perfgate.results.record import Run
 
-NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]{1,12}-[0-9a-f]{4}\.json")
+NAME = re.compile(r"\d{8}T\d{9}Z-[0-9a-z]{1,12}-[0-9a-f]{4}\.json")
 MACHINE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 SIZE_LIMIT_BYTES = 64 * 2**20
 

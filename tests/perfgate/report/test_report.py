@@ -208,11 +208,11 @@ def test_the_announcement_names_baseline_and_time(tmp_path):
     wishes = Wishes(
         root=tmp_path, results=tmp_path, compare=True, save=True, label="", smoke=False, strict=False, device="auto"
     )
-    old = run(replaced(AMP, seconds=200.0), source="/x/results/m/20260101T000000Z-a.json")
+    old = run(replaced(AMP, seconds=200.0), source="/x/results/m/20260101T000000000Z-a.json")
     lines = list(announce(wishes, Baseline(runs=(old,), problems=("y.json: empty",)), "m", 1))
     assert lines[0] == "perfgate: 1 benchmarks on m"
     assert "passed over: y.json: empty" in lines[1]
-    assert "20260101T000000Z-a.json (commit aaaaaaaaaaaa, 1 benchmarks)" in lines[2]
+    assert "20260101T000000000Z-a.json (commit aaaaaaaaaaaa, 1 benchmarks)" in lines[2]
     assert "3 min 20 s" in lines[3]
     absent = list(announce(replaced(wishes, save=False), Baseline(absence="no saved run"), "m", 1))
     assert absent[1:] == [

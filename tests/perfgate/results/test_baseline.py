@@ -19,7 +19,7 @@ def store(tmp_path):
 
 def save(store, day, *names, **fields):
     """Save a run of benchmarks called ``names``."""
-    a_run = run(*(record(name, step=f"day {day}") for name in names), stamp=f"2026010{day}T000000Z", **fields)
+    a_run = run(*(record(name, step=f"day {day}") for name in names), stamp=f"2026010{day}T000000000Z", **fields)
     return store.save(a_run, stock_of(a_run))
 
 
@@ -37,6 +37,14 @@ def test_interrupted_runs_are_passed_over(store):
     save(store, 1, "a")
     save(store, 2, "a", status="interrupted")
     assert find(store, MACHINE).records["a"].step == "day 1"
+
+
+def test_a_run_from_a_dirty_tree_is_no_baseline_in_strict_mode(store):
+    """Locally it serves."""
+    save(store, 1, "a")
+    save(store, 2, "a", commit={"id": "b" * 40, "branch": "main", "dirty": "yes"})
+    assert find(store, MACHINE).records["a"].step == "day 2"
+    assert find(store, MACHINE, strict=True).records["a"].step == "day 1"
 
 
 def test_a_run_in_the_wrong_folder_is_passed_over(store):

@@ -25,7 +25,7 @@ def test_saved_and_read(store):
     """Under the machine, named by time and commit."""
     file = store.save(RUN, STOCK)
     assert file.parent.name == MACHINE.slug
-    assert file.name.startswith("20260101T000000Z-aaaaaaaaaaaa-")
+    assert file.name.startswith("20260101T000000000Z-aaaaaaaaaaaa-")
     loaded = read(file)
     assert replaced(loaded, source="", digest="") == RUN
     assert len(loaded.digest) == 64
@@ -34,7 +34,7 @@ def test_saved_and_read(store):
 def test_newest_first_by_name_without_opening(store):
     """Any other file in the folder is passed over."""
     for hour in (1, 3, 2):
-        store.save(replaced(RUN, stamp=f"2026010{hour}T000000Z"), STOCK)
+        store.save(replaced(RUN, stamp=f"2026010{hour}T000000000Z"), STOCK)
     (store.root / MACHINE.slug / "notes.json").write_text("x", encoding="utf-8")
     (store.root / MACHINE.slug / ".tmp-1").write_text("x", encoding="utf-8")
     assert [file.name[:8] for file in store.files(MACHINE.slug)] == ["20260103", "20260102", "20260101"]
