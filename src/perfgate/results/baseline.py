@@ -54,8 +54,8 @@ def find(
 ) -> Baseline:
     """This machine's newest runs back to the newest that ran the whole suite, or the run ``choice`` names.
 
-    ``choice`` is a file, or the beginning of a run's name among this machine's. ``strict`` passes over runs from a dirty
-    tree: nobody can tell what they measured.
+    ``choice`` is a file, or the beginning of a run's name among this machine's. ``strict`` passes over runs from a
+    dirty tree: nobody can tell what they measured.
 
     Raises:
         ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
