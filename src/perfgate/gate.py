@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,8 +15,9 @@ from perfgate.results.baseline import Baseline
 from perfgate.results.record import Machine, Measurement, Process, Record, Run, identity_hash
 from perfgate.results.store import Store
 from perfgate.settings import Settings
-from perfgate.verdict.compare import judge
+from perfgate.verdict.compare import gone, judge, with_verdicts
 from perfgate.verdict.verdicts import Verdict
+from perfgate.wishes import Wishes
 
 if TYPE_CHECKING:
     import torch
@@ -26,23 +28,6 @@ if TYPE_CHECKING:
 def utc_stamp(moment: datetime) -> str:
     """``20261120T233405123Z``: sorts by time, to the millisecond."""
     return f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What the command line asked for."""
-
-    root: Path
-    """The project's root."""
-    results: Path
-    compare: str | bool
-    """``False``, ``True`` for this machine's last run, or the run to compare with."""
-    save: bool
-    label: str
-    smoke: bool
-    strict: bool
-    device: str
-    """``auto``, ``cpu`` or ``cuda``."""
 
 
 @dataclass
@@ -94,11 +79,13 @@ class Gate:
         return self._machine
 
     def prepare(self) -> None:
-        """Before measuring: find the baseline, and make sure that a result can be saved.
+        """Before measuring: look for the device, find the baseline, and make sure that a result can be saved.
 
         Raises:
+            SettingsError: where the device asked for is not there.
             ResultsError: where the baseline asked for is not there, or the folder cannot be written.
         """
+        _ = self.device
         if self.wishes.compare:
             choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
             self.baseline = baselines.find(
@@ -111,17 +98,18 @@ class Gate:
         if self.wishes.save:
             self.store.probe(self.machine.slug)
 
-    def describe_process(self) -> None:
-        """Read the canary and the state of this process, once, before the first benchmark."""
+    def describe_process(self) -> Process:
+        """The state of this process and a reading of the canary, taken once, before the first benchmark."""
         if self._process is None:
             from perfgate.measure.environment import describe_process
 
             self._process = describe_process(self.device, self.gpu, self.wishes.root)
+        return self._process
 
     def finish(
         self, stock: Mapping[str, Any], scope: Mapping[str, Any], missing: Collection[str], *, interrupted: bool
     ) -> list[Verdict]:
-        """After measuring: make the run, save it, and judge it.
+        """After measuring: make the run, judge it, and save it with its verdicts.
 
         ``stock`` is pytest-benchmark's document of the same benchmarks, ``missing`` the ids of the baseline that
         belonged to this session's scope and did not run.
@@ -129,25 +117,33 @@ class Gate:
         Raises:
             UnsavableRun: where saving failed; the verdicts are lost too, since nothing can be trusted then.
         """
-        without_number = list(self.outcomes.values())
+        without_number = [*map(self._expectedly, self.outcomes.values()), *gone(missing)]
         if not self.records:
             return without_number
-        self.describe_process()
-        assert self._process is not None
-        self.run = Run(
+        run = self._make_run(scope, interrupted=interrupted)
+        judged = judge(run, self.baseline, self.settings) if self.wishes.compare else []
+        self.run = run if self.wishes.accept else with_verdicts(run, judged)
+        if self.wishes.save:
+            self.saved = self.store.save(self.run, stock)
+        return [*judged, *without_number]
+
+    def _expectedly(self, verdict: Verdict) -> Verdict:
+        """A skip of what the baseline has is not expected: a compiler or a GPU went missing."""
+        if verdict.word == "skipped" and verdict.id in self.baseline.records:
+            return dataclasses.replace(verdict, code="skipped-unexpectedly")
+        return verdict
+
+    def _make_run(self, scope: Mapping[str, Any], *, interrupted: bool) -> Run:
+        return Run(
             machine=self.machine,
             commit=repository.commit(self.wishes.root, ignoring=self._results_in_project()),
             stamp=self.stamp,
             status="interrupted" if interrupted else "complete",
             scope=dict(scope),
-            processes=(self._process,),
+            processes=(self.describe_process(),),
             records=tuple(self.records),
             label=self.wishes.label,
         )
-        judged = judge(self.run, self.baseline, self.settings, missing=missing) if self.wishes.compare else []
-        if self.wishes.save:
-            self.saved = self.store.save(self.run, stock)
-        return [*judged, *without_number]
 
     def _results_in_project(self) -> str:
         """The folder of runs relative to the project, for git to ignore."""

@@ -31,6 +31,7 @@ COLLECTED: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 OWN_CACHE: pytest.StashKey[bool] = pytest.StashKey()
 RECORD: pytest.StashKey[Record] = pytest.StashKey()
 
+NO_MEASUREMENT = "no-measurement", "the test passed without measuring: call measure(step)"
 MARKERS = {
     "gpu": "needs a CUDA GPU; skipped with that reason elsewhere",
     "multigpu": "needs at least two CUDA GPUs",
@@ -52,6 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--perfgate-strict",
         action="store_true",
         help="Fail also where a benchmark is gone or could not be judged.",
+    )
+    group.addoption(
+        "--perfgate-accept",
+        action="store_true",
+        help="Compare with this run from now on, also where it is slower. This run itself is judged as usual.",
     )
     group.addoption(
         "--perfgate-no-save",
@@ -80,6 +86,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register markers, and take pytest-benchmark's comparing and saving over before it looks at its options."""
     for name, text in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {text}")
+    if not config.pluginmanager.hasplugin("benchmark"):
+        return  # switched off with -p no:benchmark: there is nothing to measure with, and nobody asked
     config.stash[OWN_CACHE] = "TORCHINDUCTOR_CACHE_DIR" in os.environ  # asked now: inductor sets it once imported
     config.stash[VERDICTS] = []
     config.stash[DESELECTED] = set()
@@ -98,48 +106,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _make_gate(config: pytest.Config) -> Gate:
-    from perfgate import settings
-    from perfgate.gate import Gate, Wishes
+    from perfgate import settings, wishes
+    from perfgate.gate import Gate
 
-    option = config.option
     chosen = settings.load(config.rootpath)
-    compare = option.benchmark_compare if option.benchmark_compare != [] else False
-    _refuse_contradictions(config, compare)
-    asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
-    measures = not (option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
-    wishes = Wishes(
-        root=config.rootpath,
-        results=(option.perfgate_results or config.rootpath / chosen.results).absolute(),
-        compare=compare,
-        save=measures and (asked_to_save or not option.perfgate_no_save),
-        label=option.benchmark_save or "",
-        smoke=option.perfgate_smoke,
-        strict=option.perfgate_strict,
-        device=option.perfgate_device,
-    )
-    return Gate(wishes, chosen)
-
-
-def _refuse_contradictions(config: pytest.Config, compare: str | bool) -> None:
-    """Refuse command lines that look like a gate and would judge nothing."""
-    option = config.option
-    if isinstance(compare, str) and (Path(compare).is_dir() or "::" in compare or compare.endswith(".py")):
-        raise pytest.UsageError(
-            f"--benchmark-compare took {compare!r} as the run to compare with. "
-            f"Write the paths first: pytest {compare} --benchmark-compare"
-        )
-    if option.benchmark_compare_fail and not compare:
-        raise pytest.UsageError("--benchmark-compare-fail needs --benchmark-compare: there is nothing to compare with")
-    if not compare:
-        return
-    if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
-        raise pytest.UsageError(
-            "--benchmark-compare cannot judge with -n: workers would disturb each other; leave out -n"
-        )
-    for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke"):
-        if getattr(option, name):
-            flag = "--" + name.replace("_", "-")
-            raise pytest.UsageError(f"--benchmark-compare with {flag} would judge nothing: leave out one of them")
+    return Gate(wishes.from_options(config.option, config.rootpath, chosen.results), chosen)
 
 
 def _is_benchmark(item: pytest.Item) -> bool:
@@ -149,21 +120,27 @@ def _is_benchmark(item: pytest.Item) -> bool:
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """Remember what was left out on purpose: it is not gone."""
     for item in items:
-        item.config.stash[DESELECTED].add(item.nodeid)
+        item.config.stash.setdefault(DESELECTED, set()).add(item.nodeid)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Before measuring: find the baseline, try the results folder, and say what was found."""
     config = session.config
+    if GATE not in config.stash:
+        return
     benchmarks = [item for item in session.items if _is_benchmark(item)]
     gate = config.stash[GATE]
     config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
     gate.expected = len(benchmarks)
-    if config.option.collectonly or not benchmarks or _is_worker(config):
+    if config.option.collectonly or _is_worker(config):
+        return
+    if gate.wishes.compare and not benchmarks:
+        raise pytest.UsageError("--benchmark-compare: no benchmark was collected; are the paths and -k right?")
+    if not benchmarks:
         return
     if not any("measure" in item.fixturenames for item in benchmarks) and not _asked_to_save(config, gate):  # type: ignore[attr-defined]
         gate.wishes = _without_saving(gate)  # another project's suite is not written to unless asked
-    if not (gate.wishes.save or gate.wishes.compare):
+    if not (gate.wishes.save or gate.wishes.compare or gate.wishes.smoke):
         return
     try:
         gate.prepare()
@@ -197,8 +174,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     import torch
 
-    gate = item.config.stash[GATE]
-    found = torch.cuda.device_count() if gate.device.type == "cuda" else 0
+    on_cpu = GATE in item.config.stash and item.config.stash[GATE].device.type == "cpu"
+    found = 0 if on_cpu else torch.cuda.device_count()
     if found < wanted:
         pytest.skip(f"needs {'a CUDA GPU' if wanted == 1 else 'two CUDA GPUs'}; this run has {found or 'none'}")
 
@@ -273,7 +250,7 @@ def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Take the record of a test that passed; remember why another has none."""
     report = yield
-    if _is_benchmark(item) and not _is_worker(item.config):
+    if GATE in item.config.stash and _is_benchmark(item) and not _is_worker(item.config):
         _take(item, report)
     return report
 
@@ -297,10 +274,12 @@ def _take(item: pytest.Item, report: pytest.TestReport) -> None:
     elif report.when == "call":
         record = _record_of(item)
         if record is None:
-            reason = "the test passed without a measurement"
-            gate.outcomes[name] = Verdict(id=name, word="unjudged", code="no-measurement", reason=reason)
+            disabled = item.config.option.benchmark_disable
+            code, reason = ("disabled", "benchmarks are disabled") if disabled else NO_MEASUREMENT
+            gate.outcomes[name] = Verdict(id=name, word="unjudged", code=code, reason=reason)
         else:
-            gate.records.append(record)
+            gate.outcomes.pop(name, None)  # an earlier attempt failed
+            gate.records = [each for each in gate.records if each.id != name] + [record]
             from perfgate.report.summary import one_line
 
             report.perfgate = one_line(record, smoke=gate.wishes.smoke)  # type: ignore[attr-defined]
@@ -335,8 +314,8 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Save and judge; a regression is exit 1, and a failed case of its own in JUnit."""
     config = session.config
-    gate = config.stash[GATE]
-    if not (gate.records or gate.outcomes) or _is_worker(config):
+    gate = config.stash.get(GATE, None)
+    if gate is None or not (gate.records or gate.outcomes) or _is_worker(config):
         return
     from perfgate import scope
     from perfgate.report.junit import failed_cases
@@ -345,10 +324,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
     interrupted = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
     found = scope.of(
-        config.args, config.invocation_params.dir, config.rootpath, deselected=len(config.stash[DESELECTED])
+        config.args,
+        config.invocation_params.dir,
+        config.rootpath,
+        deselected=len(config.stash[DESELECTED]),
+        narrowed=_narrowed(config.option),
     )
     known = {*config.stash[COLLECTED], *config.stash[DESELECTED]}
-    missing = set() if interrupted else {name for name in gate.baseline.records if found.covers(name)} - known
+    silent = interrupted or found.narrowed
+    missing = set() if silent else {name for name in gate.baseline.expected if found.covers(name)} - known
     try:
         verdicts = gate.finish(_stock_document(config), found.as_dict(), missing, interrupted=interrupted)
         verdicts += exceeded_limits(config.stash[LIMITS], gate.records, gate.baseline)
@@ -364,6 +348,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def _narrowed(option: Any) -> bool:
+    """Whether options kept tests from being collected without being told by ``pytest_deselected``."""
+    return any(getattr(option, name, None) for name in ("lf", "ignore", "ignore_glob", "stepwise"))
+
+
 def _stock_document(config: pytest.Config) -> dict[str, Any]:
     """pytest-benchmark's document of this session, with parameters as text and no more of the machine than needed."""
     from perfgate.results.stock import document
@@ -375,7 +364,9 @@ def _stock_document(config: pytest.Config) -> dict[str, Any]:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the report."""
-    gate = config.stash[GATE]
+    gate = config.stash.get(GATE, None)
+    if gate is None:
+        return
     failure = config.stash.get(FAILURE, "")
     if failure:
         terminalreporter.section("perfgate", sep="=")

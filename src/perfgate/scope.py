@@ -15,6 +15,8 @@ class Scope:
     prefixes: tuple[str, ...]
     """Relative to the project's root; empty text covers everything."""
     deselected: int
+    narrowed: bool = False
+    """Whether files were kept from being collected, so that their benchmarks are not gone."""
 
     def covers(self, name: str) -> bool:
         """Whether the benchmark of this node id would have run."""
@@ -25,16 +27,19 @@ class Scope:
 
     def as_dict(self) -> dict[str, Any]:
         """For the run: the whole suite ran where no file was picked and nothing deselected."""
-        full = not self.deselected and not any(".py" in prefix for prefix in self.prefixes)
+        full = not (self.deselected or self.narrowed) and not any(".py" in prefix for prefix in self.prefixes)
         return {"args": list(self.prefixes), "deselected": self.deselected, "full": full}
 
 
-def of(args: Sequence[str], invoked_in: Path, root: Path, *, deselected: int) -> Scope:
-    """The scope of pytest's positional arguments (or of ``testpaths``, which pytest puts there)."""
+def of(args: Sequence[str], invoked_in: Path, root: Path, *, deselected: int, narrowed: bool = False) -> Scope:
+    """The scope of pytest's positional arguments (or of ``testpaths``, which pytest puts there).
+
+    ``narrowed`` tells that options such as ``--lf`` or ``--ignore`` kept files from being collected.
+    """
     prefixes = []
     for arg in args:
         path, separator, rest = arg.partition("::")
         absolute = (invoked_in / path).resolve()
         inside = absolute.relative_to(root.resolve()) if absolute.is_relative_to(root.resolve()) else Path(path)
         prefixes.append(("" if inside == Path() else inside.as_posix()) + separator + rest)
-    return Scope(tuple(prefixes), deselected)
+    return Scope(tuple(prefixes), deselected, narrowed)

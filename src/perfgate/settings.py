@@ -27,6 +27,8 @@ class Settings:
     """
     thresholds: Mapping[str, float] = field(default_factory=lambda: {"peak_bytes": 0.01})
     """Thresholds of single metrics, sampled or counted; a counted metric without one may not change at all."""
+    groups: Mapping[str, float] = field(default_factory=dict)
+    """Thresholds of sampled and paired metrics of whole groups of benchmarks, where nothing is set for the metric."""
     warmup_seconds: float = 3.0
     """Longest warm-up of each side of a benchmark after its first call."""
     timed_seconds: float = 4.0
@@ -40,16 +42,16 @@ class Settings:
         Raises:
             SettingsError: naming the field and what it takes.
         """
-        for key, value in [("threshold", self.threshold), *self.thresholds.items()]:
+        for key, value in [("threshold", self.threshold), *self.thresholds.items(), *self.groups.items()]:
             if not 0 <= value < 10:
                 raise SettingsError(f"[tool.perfgate] {key} = {value}: a fraction is expected (0.05 is 5 %)")
         for key in ("warmup_seconds", "timed_seconds"):
             if not 0 < getattr(self, key) < math.inf:
                 raise SettingsError(f"[tool.perfgate] {key} must be more than 0 seconds, got {getattr(self, key)}")
 
-    def threshold_of(self, metric: str) -> float:
-        """The fraction by which a sampled or paired ``metric`` may get worse."""
-        return self.thresholds.get(metric, self.threshold)
+    def threshold_of(self, metric: str, group: str) -> float:
+        """The fraction by which a sampled or paired ``metric`` of a benchmark in ``group`` may get worse."""
+        return self.thresholds.get(metric, self.groups.get(group, self.threshold))
 
     def allowance_of(self, metric: str) -> float:
         """The fraction by which a counted ``metric`` may get worse: nothing, unless set."""

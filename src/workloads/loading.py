@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import zlib
 from collections.abc import Iterable
+from multiprocessing.context import BaseContext
 from typing import Any
 
 import torch
@@ -31,6 +33,15 @@ class Traced(Dataset[tuple[Tensor, Tensor, int, int]]):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor, int, int]:
         """Input, target, index, process id."""
         return (*self.samples[index], index, os.getpid())
+
+
+def _fork_context() -> BaseContext:
+    """Fork; once CUDA is initialised, from a server that has imported what the workers need and no CUDA."""
+    if not torch.cuda.is_initialized():
+        return multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "torchvision", "workloads.loading"])
+    return context
 
 
 class LoadingStep(Step):
@@ -83,7 +94,7 @@ class LoadingStep(Step):
         if arguments.get("num_workers"):
             arguments.setdefault("timeout", WORKER_TIMEOUT_SECONDS)
             # fork is the fastest start and safe only before CUDA is initialised in this process
-            arguments.setdefault("multiprocessing_context", "forkserver" if torch.cuda.is_initialized() else "fork")
+            arguments.setdefault("multiprocessing_context", _fork_context())
         return DataLoader(
             Traced(self.workload.dataset(train=True)),
             batch_size=self.workload.batch_size,

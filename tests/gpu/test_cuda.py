@@ -123,5 +123,5 @@ def test_proofs_on_the_gpu(device, technique):
     step.build(device)
     for _ in range(4):
         step.run()
-    assert step.proof({"compiled_graphs": 1})
+    assert step.proof({"compiled_graphs": 1, **count_device_work(profile_step(step.run, device))})
     step.release()

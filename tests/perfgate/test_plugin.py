@@ -83,6 +83,70 @@ def test_a_regression_is_exit_1_without_a_traceback(project):
     assert "Traceback" not in result.stdout.str()
 
 
+def test_a_regression_stays_one_until_it_is_accepted(project):
+    """A second run of the same code is not green, unless the first was accepted."""
+    project.runpytest("benches")
+    edit(saved_runs(project)[0], _fewer_operators)
+    assert project.runpytest(*COMPARE).ret == 1
+    assert project.runpytest(*COMPARE).ret == 1
+    assert project.runpytest(*COMPARE, "--perfgate-accept").ret == 1
+    assert project.runpytest(*COMPARE).ret == 0
+
+
+def test_no_benchmark_to_compare_is_a_usage_error(project):
+    """Wrong paths must not look like a clean comparison."""
+    project.makepyfile(test_other="def test_other(): pass")
+    result = project.runpytest("test_other.py", "--benchmark-compare")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no benchmark was collected*"])
+
+
+def test_a_benchmark_that_measures_nothing_fails(project):
+    """It asks for the fixture and never calls it."""
+    (project.path / "benches" / "test_tiny.py").write_text("def test_empty(measure): pass\n", encoding="utf-8")
+    result = project.runpytest("benches", "-W", "ignore")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*the test passed without measuring*"])
+
+
+def test_a_skip_of_what_the_baseline_has_fails_when_strict(project):
+    """A compiler or a GPU went missing."""
+    project.runpytest("benches")
+    file = project.path / "benches" / "test_tiny.py"
+    text = file.read_text(encoding="utf-8").replace(
+        "def test_plain(measure):", "def test_plain(measure):\n    pytest.skip('x')"
+    )
+    file.write_text(text, encoding="utf-8")
+    assert project.runpytest(*COMPARE).ret == 0
+    assert project.runpytest(*COMPARE, "--perfgate-strict").ret == 1
+
+
+def test_another_clock_is_refused(project):
+    """Speedups of processor time are not speedups."""
+    result = project.runpytest("benches", "--benchmark-timer=time.process_time")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*only the wall clock*"])
+
+
+def test_without_pytest_benchmark_the_plugin_stays_out_of_the_way(project):
+    """In any other project's session."""
+    project.makepyfile(test_other="def test_other(): pass")
+    project.runpytest("test_other.py", "-p", "no:benchmark").assert_outcomes(passed=1)
+
+
+def test_profiling_beside_measuring(project):
+    """--benchmark-cprofile runs the hooks once more."""
+    project.runpytest("benches", "--benchmark-cprofile=cumtime").assert_outcomes(passed=2)
+
+
+def test_cuda_where_there_is_none_is_a_usage_error(project, monkeypatch):
+    """Also in a smoke run."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = project.runpytest("benches", "--perfgate-smoke", "--perfgate-device=cuda")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*torch sees no CUDA GPU*"])
+
+
 def test_a_regression_is_a_failed_case_in_junit(project):
     """Where other tools look."""
     project.runpytest("benches")

@@ -6,6 +6,14 @@ from perfgate import settings
 from perfgate.errors import SettingsError
 
 
+def test_a_group_has_its_own_threshold():
+    """Unless the metric has one."""
+    made = settings.from_table({"groups": {"loaders": 0.5}, "thresholds": {"speedup": 0.3}})
+    assert made.threshold_of("wall_seconds", "loaders") == 0.5
+    assert made.threshold_of("wall_seconds", "amp") == 0.2
+    assert made.threshold_of("speedup", "loaders") == 0.3
+
+
 def test_defaults_without_a_file(tmp_path):
     """Nothing has to be configured."""
     assert settings.load(tmp_path) == settings.Settings()
@@ -16,7 +24,7 @@ def test_values_come_from_pyproject(tmp_path):
     text = "[tool.perfgate]\nthreshold = 0.07\n[tool.perfgate.thresholds]\noperators = 0.5\n"
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     loaded = settings.load(tmp_path)
-    assert loaded.threshold_of("wall_seconds") == 0.07
+    assert loaded.threshold_of("wall_seconds", "amp") == 0.07
     assert loaded.allowance_of("operators") == 0.5
     assert loaded.allowance_of("peak_bytes") == 0.01
     assert loaded.allowance_of("graph_breaks") == 0

@@ -20,8 +20,9 @@ def check_same_result(variant: Outcome, plain: Outcome, tolerance: Tolerance) ->
     """
     _check_shapes(variant, plain)
     ours, theirs = _flat(variant), _flat(plain)
-    if not bool(torch.isfinite(ours).all()):
-        raise WrongResult(f"the {variant.kind} of the variant holds NaN or infinite values")
+    for whose, values in (("variant", ours), ("plain twin", theirs)):
+        if not bool(torch.isfinite(values).all()):
+            raise WrongResult(f"the {variant.kind} of the {whose} holds NaN or infinite values")
     if variant.kind == "identical":
         return _check_identical(ours, theirs)
     return (_check_movement if variant.kind == "movement" else _check_outputs)(ours, theirs, tolerance)
@@ -61,7 +62,7 @@ def _check_movement(ours: torch.Tensor, theirs: torch.Tensor, tolerance: Toleran
         raise WrongResult("a training step moved no parameter")
     ratio, cosine = lengths[0] / lengths[1], float(torch.dot(ours, theirs)) / (lengths[0] * lengths[1])
     figures = f"parameters move {ratio:.4f} times as far, cosine {cosine:.4f}"
-    if abs(ratio - 1) > tolerance.norm_ratio or cosine < tolerance.cosine:
+    if not (abs(ratio - 1) <= tolerance.norm_ratio and cosine >= tolerance.cosine):  # so written, NaN fails
         raise WrongResult(
             f"{figures}; allowed is a ratio within {tolerance.norm_ratio:g} of 1 and a cosine of at least "
             f"{tolerance.cosine:g}"

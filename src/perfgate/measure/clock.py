@@ -1,7 +1,7 @@
 """Clocks: synchronised wall time everywhere, CUDA-event time beside it on a GPU.
 
-A step on a GPU returns before its work is done. Each timed round therefore ends by waiting for an event recorded
-behind the step's last kernel; nothing waits inside the step, and every round starts on an idle device.
+A step on a GPU returns before its work is done. Each timed round therefore ends by waiting for the whole device, side
+streams included; nothing waits inside the step, and every round starts on an idle device.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from perfgate.errors import MeasurementError
@@ -54,24 +55,25 @@ class WallClock:
 
 
 class CudaClock:
-    """Records an event before and after the step and waits for the second."""
+    """Records an event before and after the step, then waits for the device."""
 
     def __init__(self, device: torch.device) -> None:
         """Events are made once and used again in every round."""
         import torch
 
         self._stream = torch.cuda.current_stream(device)
+        self._wait = partial(torch.cuda.synchronize, device)
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
 
     def target(self, run: Callable[[], None]) -> Callable[[], None]:
-        """``run`` between two events, waiting for the second."""
+        """``run`` between two events, then the wait."""
 
         def timed() -> None:
             self._start.record(self._stream)
             run()
             self._end.record(self._stream)
-            self._end.synchronize()
+            self._wait()
 
         return timed
 
@@ -102,6 +104,6 @@ def check_agreement(wall_seconds: float, event_seconds: float | None) -> None:
     share, seconds = DISAGREEMENT
     if event_seconds is not None and event_seconds > wall_seconds * (1 + share) + seconds:
         raise MeasurementError(
-            f"CUDA events say {event_seconds:.6f} s, the wall clock {wall_seconds:.6f} s: the step works on a stream "
-            "of its own that the round does not wait for"
+            f"CUDA events say {event_seconds:.6f} s, the wall clock {wall_seconds:.6f} s: one of them did not see the "
+            "step; was the device reset, or the clock changed, in between?"
         )

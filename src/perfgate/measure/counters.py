@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,14 @@ def count_flops_uncompiled(run: Callable[[], None]) -> int:
     with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as flops:
         run()
     return int(flops.get_total_flops())
+
+
+def scalar_reads(operators: Mapping[str, int]) -> int:
+    """Values that Python asked for (``.item()``, ``float(x)``, ``if x``): on a GPU, each waits for the device.
+
+    A metric of its own, so that operators saved elsewhere cannot hide one that was added.
+    """
+    return sum(count for name, count in operators.items() if "_local_scalar_dense" in name)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from perfgate.errors import NotInEffect, Recompiled, WrongResult
 from perfgate.measure import nvml
 from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for, time_round
-from perfgate.measure.counters import compile_counts, count_eager, count_flops_uncompiled
+from perfgate.measure.counters import compile_counts, count_eager, count_flops_uncompiled, scalar_reads
 from perfgate.measure.energy import energy_per_step
 from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
@@ -159,7 +159,8 @@ def _count(step: Step, found: Passes, plan: Plan) -> None:
         else:
             found.memory = host_peak(step.resident_tensors(), events)
         if plan.gpu and not plan.smoke:
-            seconds = time_round(clock_for(plan.device), clock_for(plan.device).target(step.run)).wall_seconds
+            clock = clock_for(plan.device)
+            seconds = time_round(clock, clock.target(step.run)).wall_seconds
             found.energy_joules = energy_per_step(step.run, _waiting(plan.device), plan.gpu, seconds)
     found.counts = dict(step.counts())
 
@@ -206,9 +207,9 @@ def counted_measurements(found: Passes, *, compiled: bool) -> list[Measurement]:
     """The counted metrics of one side."""
     result = [counted("flops", "FLOP", found.flops)]
     if found.operators is not None:
-        result.append(
-            counted("operators", "count", found.operators.total(), table=dict(sorted(found.operators.items())))
-        )
+        table = dict(sorted(found.operators.items()))
+        result.append(counted("operators", "count", found.operators.total(), table=table))
+        result.append(counted("scalar_reads", "count", scalar_reads(table)))
     if found.memory:
         result.append(counted("peak_bytes", "B", found.memory.peak_bytes))
         result.append(counted("allocations", "count", found.memory.allocations, better="neither"))

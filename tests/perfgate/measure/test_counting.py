@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from perfgate.measure.counters import compile_counts, count_eager
+from perfgate.measure.counters import compile_counts, count_eager, scalar_reads
 from perfgate.measure.memory import cuda_peak, host_peak, resident_bytes
 from perfgate.measure.profiled import (
     MARK,
@@ -31,6 +31,7 @@ def test_operators_by_name_and_dtypes():
     assert operators["aten::mm(float32)"] == 1
     assert operators["aten::mm(bfloat16)"] == 1
     assert operators["aten::_local_scalar_dense(float32)"] == 1
+    assert scalar_reads(operators) == 1
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,7 @@ def test_device_work_is_counted_between_the_marks():
     ]
     assert count_device_work(events) == {
         "kernel_launches": 3,
+        "graph_launches": 1,
         "synchronisations": 1,
         "copies_to_device": 1,
         "copies_to_host": 1,

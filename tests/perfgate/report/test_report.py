@@ -2,7 +2,6 @@
 
 import pytest
 
-from perfgate.gate import Wishes
 from perfgate.report import numbers, text
 from perfgate.report.announcement import announce
 from perfgate.report.junit import failed_cases
@@ -12,6 +11,7 @@ from perfgate.report.terminal import Report, also_changed, render
 from perfgate.results.baseline import Baseline
 from perfgate.verdict.statistics import Estimate
 from perfgate.verdict.verdicts import Verdict
+from perfgate.wishes import Wishes
 from tests.conftest import MACHINE, PROCESS, count, record, replaced, run, times
 
 SPEEDUP = times(*[1.25] * 6, metric="speedup", better="higher", kind="paired")
@@ -206,7 +206,15 @@ def test_failed_cases_carry_the_reason_without_a_traceback():
 def test_the_announcement_names_baseline_and_time(tmp_path):
     """Before anything is measured."""
     wishes = Wishes(
-        root=tmp_path, results=tmp_path, compare=True, save=True, label="", smoke=False, strict=False, device="auto"
+        root=tmp_path,
+        results=tmp_path,
+        compare=True,
+        save=True,
+        label="",
+        smoke=False,
+        strict=False,
+        accept=False,
+        device="auto",
     )
     old = run(replaced(AMP, seconds=200.0), source="/x/results/m/20260101T000000000Z-a.json")
     lines = list(announce(wishes, Baseline(runs=(old,), problems=("y.json: empty",)), "m", 1))

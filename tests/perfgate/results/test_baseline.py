@@ -23,13 +23,31 @@ def save(store, day, *names, **fields):
     return store.save(a_run, stock_of(a_run))
 
 
-def test_the_newest_value_of_each_benchmark_back_to_the_last_full_run(store):
-    """What is older than that is history."""
+def test_the_newest_value_of_each_benchmark(store):
+    """A full run in which one failed does not make its older value forgotten; but only a newer one can be gone."""
     save(store, 1, "a", "b", "c", scope=FULL)
     save(store, 2, "a", "b", scope=FULL)
     save(store, 3, "a", scope=PART)
     found = find(store, MACHINE)
-    assert {name: each.step for name, each in found.records.items()} == {"a": "day 3", "b": "day 2"}
+    assert {name: each.step for name, each in found.records.items()} == {"a": "day 3", "b": "day 2", "c": "day 1"}
+    assert found.expected == {"a", "b"}
+
+
+def test_what_was_judged_slower_is_no_baseline(store):
+    """Or a regression would be green in the next run."""
+    save(store, 1, "a")
+    slower = run(record("a", step="day 2", verdict="slower"), stamp="20260102T000000000Z")
+    store.save(slower, stock_of(slower))
+    assert find(store, MACHINE).records["a"].step == "day 1"
+
+
+def test_many_partial_runs_do_not_hide_the_full_one(store):
+    """It is looked for as far back as needed."""
+    save(store, 0, "a", "b", scope=FULL)
+    for minute in range(30):
+        part = run(record("a"), scope=PART, stamp=f"20260102T00{minute:02d}00000Z")
+        store.save(part, stock_of(part))
+    assert set(find(store, MACHINE).records) == {"a", "b"}
 
 
 def test_interrupted_runs_are_passed_over(store):

@@ -7,7 +7,7 @@ import pytest
 
 from perfgate.results.baseline import Baseline
 from perfgate.settings import Settings
-from perfgate.verdict.compare import judge
+from perfgate.verdict.compare import gone, judge
 from perfgate.verdict.expectation import against_expectation, speedup_of
 from perfgate.verdict.statistics import Estimate, median_estimate, ratio_of
 from perfgate.verdict.stock import exceeded_limits
@@ -112,7 +112,7 @@ def test_new_gone_and_other_parameters():
     """Nothing is compared under a wrong name."""
     old = run(record("a", identity="x"), record("b"), record("c"))
     new = run(record("a", identity="y"), record("b"), record("d"))
-    found = judge(new, Baseline(runs=(old,)), SETTINGS, missing={"c"})
+    found = [*judge(new, Baseline(runs=(old,)), SETTINGS), *gone({"c"})]
     assert [(each.id, each.word) for each in found] == [
         ("a", "new"),
         ("a", "gone"),

@@ -1,0 +1,77 @@
+"""What the command line asks of a session, and the contradictions in it that are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfgate.errors import SettingsError
+
+STOCK_TIMER = "time.perf_counter"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the command line asked for."""
+
+    root: Path
+    """The project's root."""
+    results: Path
+    compare: str | bool
+    """``False``, ``True`` for this machine's last run, or the run to compare with."""
+    save: bool
+    label: str
+    smoke: bool
+    strict: bool
+    accept: bool
+    """Whether benchmarks that are slower in this run become the baseline all the same."""
+    device: str
+    """``auto``, ``cpu`` or ``cuda``."""
+
+
+def from_options(option: Any, root: Path, results: str) -> Wishes:
+    """The wishes in pytest's parsed options, pytest-benchmark's among them; ``results`` is the folder in the settings.
+
+    Raises:
+        SettingsError: for a command line that looks like a gate and would judge nothing.
+    """
+    compare = option.benchmark_compare if option.benchmark_compare != [] else False
+    _refuse_contradictions(option, compare)
+    measures = not (option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
+    asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
+    return Wishes(
+        root=root,
+        results=(option.perfgate_results or root / results).absolute(),
+        compare=compare,
+        save=measures and (asked_to_save or not option.perfgate_no_save),
+        label=option.benchmark_save or "",
+        smoke=option.perfgate_smoke,
+        strict=option.perfgate_strict,
+        accept=option.perfgate_accept,
+        device=option.perfgate_device,
+    )
+
+
+def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: FBT001 - as pytest-benchmark has it
+    if isinstance(compare, str) and (Path(compare).is_dir() or "::" in compare or compare.endswith(".py")):
+        raise SettingsError(
+            f"--benchmark-compare took {compare!r} as the run to compare with. "
+            f"Write the paths first: pytest {compare} --benchmark-compare"
+        )
+    if option.benchmark_compare_fail and not compare:
+        raise SettingsError("--benchmark-compare-fail needs --benchmark-compare: there is nothing to compare with")
+    if str(option.benchmark_timer) != STOCK_TIMER:
+        raise SettingsError(
+            f"--benchmark-timer={option.benchmark_timer}: only the wall clock ({STOCK_TIMER}) is judged"
+        )
+    if option.perfgate_accept and not compare:
+        raise SettingsError("--perfgate-accept needs --benchmark-compare: it accepts what the comparison finds slower")
+    if not compare:
+        return
+    if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
+        raise SettingsError("--benchmark-compare cannot judge with -n: workers would disturb each other; leave out -n")
+    for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke"):
+        if getattr(option, name):
+            flag = "--" + name.replace("_", "-")
+            raise SettingsError(f"--benchmark-compare with {flag} would judge nothing: leave out one of them")
