@@ -6,7 +6,7 @@ ratio of their medians: with and without huge pages for malloc, rounds one proce
 
     python tools/pair_noise.py --pairs 8
 
-One pair takes about 12 s on two cores, so the table of 4 x 8 pairs takes about 7 minutes.
+One pair takes about 12 s on two cores, so the table of 4 x 8 pairs takes about 6 minutes.
 """
 
 from __future__ import annotations
