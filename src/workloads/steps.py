@@ -219,6 +219,11 @@ def _starting_from(state: Mapping[str, Tensor], module: nn.Module) -> Iterator[N
         module.zero_grad(set_to_none=True)
 
 
+def _kept(outputs: Tensor) -> Tensor:
+    """A float32 copy: a CUDA graph overwrites its outputs in the next run."""
+    return outputs.float().clone()
+
+
 def _copied(module: nn.Module) -> dict[str, Tensor]:
     """The state of ``module`` in host memory, where it does not count as the device's."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in module.state_dict().items()}
@@ -293,7 +298,7 @@ class TrainStep(Step):
             if all(each.keeps_shapes for each in variant.optimizations):
                 return Outcome("movement", {name.removesuffix("_orig"): each for name, each in moved.items()})
             with torch.no_grad():
-                return Outcome("outputs", {"outputs": parts.forward(parts.inputs).float()})
+                return Outcome("outputs", {"outputs": _kept(parts.forward(parts.inputs))})
 
 
 class InferenceStep(Step):
@@ -317,4 +322,4 @@ class InferenceStep(Step):
 
     def _outcome_of(self, parts: Parts) -> Outcome:
         with self.active(), torch.no_grad():
-            return Outcome("outputs", {"outputs": parts.forward(parts.inputs).float()})
+            return Outcome("outputs", {"outputs": _kept(parts.forward(parts.inputs))})
