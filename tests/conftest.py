@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 import torch._dynamo  # torch can be imported once per process: before pytester takes its snapshot of modules
@@ -9,6 +10,17 @@ import torch._inductor.utils  # noqa: F401
 import torchvision  # noqa: F401
 
 from perfgate.results.record import Machine, Measurement, Process, Record, Run
+
+STRICT = ["error", *(f"ignore:::{package}.*" for package in ("torch", "torchvision", "torch_pruning", "sklearn"))]
+
+
+def pytest_collection_modifyitems(items):
+    """Warnings are errors in tests, except other packages' own. Benchmarks must run with tomorrow's torch, too."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            for each in STRICT:
+                item.add_marker(pytest.mark.filterwarnings(each))
+
 
 SETTINGS = """
 [tool.perfgate]
