@@ -39,8 +39,6 @@ class Gate:
     records: list[Record] = field(default_factory=list)
     outcomes: dict[str, Verdict] = field(default_factory=dict)
     """Benchmarks without a number: failed or skipped, with their reasons."""
-    expected: int = 0
-    """Benchmarks that were collected and not deselected."""
     stamp: str = field(default_factory=lambda: utc_stamp(datetime.now(UTC)))
     baseline: Baseline = field(default_factory=Baseline)
     saved: Path | None = None

@@ -130,8 +130,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     benchmarks = [item for item in session.items if _is_benchmark(item)]
     gate = config.stash[GATE]
-    config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
-    gate.expected = len(benchmarks)
+    collected = config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
     if config.option.collectonly or _is_worker(config):
         return
     if gate.wishes.compare and not benchmarks:
@@ -150,7 +149,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
-        reporter.write_line("\n".join(announce(gate.wishes, gate.baseline, gate.machine.slug, gate.expected)))
+        reporter.write_line("\n".join(announce(gate.wishes, gate.baseline, gate.machine.slug, collected)))
 
 
 def _asked_to_save(config: pytest.Config, gate: Gate) -> bool:
@@ -344,7 +343,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     failing = [each for each in verdicts if is_failure(each, strict=gate.wishes.strict)]
     for case in failed_cases([each for each in failing if each.word != "failed"]):
         config.hook.pytest_runtest_logreport(report=case)
-    if failing and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    nothing_judged = gate.wishes.compare and not gate.records  # all skipped: a gate that measured nothing fails
+    if (failing or nothing_judged) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

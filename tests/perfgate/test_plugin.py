@@ -101,6 +101,16 @@ def test_no_benchmark_to_compare_is_a_usage_error(project):
     result.stderr.fnmatch_lines(["*no benchmark was collected*"])
 
 
+def test_a_comparison_in_which_everything_is_skipped_fails(project):
+    """It measured nothing, so it judged nothing."""
+    (project.path / "benches" / "test_tiny.py").write_text(
+        "import pytest\n@pytest.mark.gpu\ndef test_gpu(measure): ...\n", encoding="utf-8"
+    )
+    result = project.runpytest(*COMPARE, "--perfgate-device=cpu")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["NOTHING MEASURED 1 skipped"])
+
+
 def test_a_benchmark_that_measures_nothing_fails(project):
     """It asks for the fixture and never calls it."""
     (project.path / "benches" / "test_tiny.py").write_text("def test_empty(measure): pass\n", encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from perfgate.wishes import Wishes
 
 
-def announce(wishes: Wishes, baseline: Baseline, machine: str, expected: int) -> Iterator[str]:
-    """Lines for the terminal."""
-    yield f"perfgate: {expected} benchmarks on {machine}"
+SHOWN_RUNS = 3  # of those that the baseline is made of
+
+
+def announce(wishes: Wishes, baseline: Baseline, machine: str, names: Collection[str]) -> Iterator[str]:
+    """Lines for the terminal; ``names`` are the benchmarks that will run."""
+    yield f"perfgate: {len(names)} benchmarks on {machine}"
     for problem in baseline.problems:
         yield f"perfgate: passed over: {problem}"
     if not wishes.compare:
@@ -27,9 +30,17 @@ def announce(wishes: Wishes, baseline: Baseline, machine: str, expected: int) ->
             if wishes.save
             else ("perfgate: nothing will be judged. Make a baseline: pytest benches/")
         )
-    for run in baseline.runs:
+    records = baseline.records
+    used = {name: records[name] for name in names if name in records}
+    sources = [
+        (run, sum(any(each is record for record in run.records) for each in used.values())) for run in baseline.runs
+    ]
+    sources = [(run, count) for run, count in sources if count]
+    for run, count in sources[:SHOWN_RUNS]:
         dirty = ", dirty tree" if run.commit.get("dirty") == "yes" else ""
-        count = f"{len(run.records)} benchmarks"
-        yield f"perfgate: baseline {Path(run.source).name} (commit {run.commit['id'][:12]}{dirty}, {count})"
-    if baseline.seconds():
-        yield f"perfgate: measuring those took {numbers.duration(baseline.seconds())}"
+        yield f"perfgate: baseline {Path(run.source).name} (commit {run.commit['id'][:12]}{dirty}): {count} benchmarks"
+    if len(sources) > SHOWN_RUNS:
+        yield f"perfgate: and {len(sources) - SHOWN_RUNS} older runs"
+    if used:
+        seconds = sum(record.seconds for record in used.values())
+        yield f"perfgate: measuring those {len(used)} took {numbers.duration(seconds)}"

@@ -54,10 +54,6 @@ class Baseline:
         """Whether runs are there and none could be used: a broken baseline is no reason to pass."""
         return bool(self.problems) and not self.runs
 
-    def seconds(self) -> float:
-        """What measuring all of its benchmarks took."""
-        return sum(record.seconds for record in self.records.values())
-
 
 def find(
     store: Store,

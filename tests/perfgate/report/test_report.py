@@ -217,12 +217,13 @@ def test_the_announcement_names_baseline_and_time(tmp_path):
         device="auto",
     )
     old = run(replaced(AMP, seconds=200.0), source="/x/results/m/20260101T000000000Z-a.json")
-    lines = list(announce(wishes, Baseline(runs=(old,), problems=("y.json: empty",)), "m", 1))
-    assert lines[0] == "perfgate: 1 benchmarks on m"
+    older = run(replaced(AMP, seconds=9.0), source="/x/results/m/20250101T000000000Z-b.json")
+    lines = list(announce(wishes, Baseline(runs=(old, older), problems=("y.json: empty",)), "m", [AMP.id, "new"]))
+    assert lines[0] == "perfgate: 2 benchmarks on m"
     assert "passed over: y.json: empty" in lines[1]
-    assert "20260101T000000000Z-a.json (commit aaaaaaaaaaaa, 1 benchmarks)" in lines[2]
-    assert "3 min 20 s" in lines[3]
-    absent = list(announce(replaced(wishes, save=False), Baseline(absence="no saved run"), "m", 1))
+    assert "20260101T000000000Z-a.json (commit aaaaaaaaaaaa): 1 benchmarks" in lines[2]
+    assert lines[3] == "perfgate: measuring those 1 took 3 min 20 s"
+    absent = list(announce(replaced(wishes, save=False), Baseline(absence="no saved run"), "m", [AMP.id]))
     assert absent[1:] == [
         "perfgate: no saved run",
         "perfgate: nothing will be judged. Make a baseline: pytest benches/",
