@@ -6,6 +6,7 @@ Its fixture, its table and its JSON stay. ``config._benchmarksession`` is the on
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -138,7 +139,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if not benchmarks:
         return
     if not any("measure" in item.fixturenames for item in benchmarks) and not _asked_to_save(config, gate):  # type: ignore[attr-defined]
-        gate.wishes = _without_saving(gate)  # another project's suite is not written to unless asked
+        gate.wishes = dataclasses.replace(
+            gate.wishes, save=False
+        )  # another project's suite is not written to unless asked
     if not (gate.wishes.save or gate.wishes.compare or gate.wishes.smoke):
         return
     try:
@@ -154,12 +157,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def _asked_to_save(config: pytest.Config, gate: Gate) -> bool:
     return bool(gate.wishes.compare or gate.wishes.label or config.option.perfgate_results)
-
-
-def _without_saving(gate: Gate) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(gate.wishes, save=False)
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -211,7 +208,6 @@ def measure(request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache:
         try:
             record = _measure(gate, benchmark, step, against, request.node.nodeid)
         except PerfgateError as error:
-            benchmark.has_error = True
             pytest.fail(f"{error.code}: {error}", pytrace=False)
         request.node.stash[RECORD] = record
         return record

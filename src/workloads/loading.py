@@ -73,10 +73,10 @@ class LoadingStep(Step):
         super().build(device)
         self._loader = self._new_loader(self.parts)
 
-    def new_parts(self, device: torch.device) -> Parts:
+    def plain_parts(self, device: torch.device) -> Parts:
         """Parts with an empty model: loading needs none."""
         nothing = torch.empty(0)
-        parts = Parts(
+        return Parts(
             model=torch.nn.Identity(),
             inputs=nothing,
             targets=nothing,
@@ -85,9 +85,6 @@ class LoadingStep(Step):
             training=False,
             forward=torch.nn.Identity(),
         )
-        for each in self.optimizations:
-            each.apply(parts)
-        return parts
 
     def _new_loader(self, parts: Parts) -> DataLoader[Any]:
         arguments = dict(parts.loader_arguments)

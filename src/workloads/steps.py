@@ -117,10 +117,14 @@ class Step:
 
     def new_parts(self, device: torch.device) -> Parts:
         """Seeded parts with every optimization applied."""
-        parts = self.workload.parts(device, training=self.training)
+        parts = self.plain_parts(device)
         for each in self.optimizations:
             each.apply(parts)
         return parts
+
+    def plain_parts(self, device: torch.device) -> Parts:
+        """Seeded parts as the workload has them."""
+        return self.workload.parts(device, training=self.training)
 
     def reference_parts(self, device: torch.device, variant: Step) -> Parts:
         """This step's parts, made into what must give the same result as ``variant``."""

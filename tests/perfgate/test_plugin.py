@@ -13,6 +13,12 @@ from tests.conftest import edit, saved_runs
 COMPARE = ("benches", "--benchmark-compare")
 
 
+def rewrite_bench(project, old, new):
+    """Exchange ``old`` for ``new`` in the project's benchmarks."""
+    file = project.path / "benches" / "test_tiny.py"
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
 def test_a_run_is_saved_by_default_and_read_by_pytest_benchmark(project):
     """Saved without being asked, in pytest-benchmark's own format."""
     project.runpytest("benches").assert_outcomes(passed=2)
@@ -122,11 +128,7 @@ def test_a_benchmark_that_measures_nothing_fails(project):
 def test_a_skip_of_what_the_baseline_has_fails_when_strict(project):
     """A compiler or a GPU went missing."""
     project.runpytest("benches")
-    file = project.path / "benches" / "test_tiny.py"
-    text = file.read_text(encoding="utf-8").replace(
-        "def test_plain(measure):", "def test_plain(measure):\n    pytest.skip('x')"
-    )
-    file.write_text(text, encoding="utf-8")
+    rewrite_bench(project, "def test_plain(measure):", "def test_plain(measure):\n    pytest.skip('x')")
     assert project.runpytest(*COMPARE).ret == 0
     assert project.runpytest(*COMPARE, "--perfgate-strict").ret == 1
 
@@ -247,8 +249,7 @@ def test_runs_of_other_machines_are_listed_and_not_compared(project):
 def test_a_renamed_benchmark_is_gone_and_new(project):
     """It is not silently dropped from the comparison."""
     project.runpytest("benches")
-    file = project.path / "benches" / "test_tiny.py"
-    file.write_text(file.read_text(encoding="utf-8").replace("test_amp", "test_half"), encoding="utf-8")
+    rewrite_bench(project, "test_amp", "test_half")
     result = project.runpytest(*COMPARE)
     result.stdout.fnmatch_lines(["*gone*test_amp*not run*", "*PASS 1 gone, 1 new, 1 same*"])
     assert result.ret == 0
@@ -257,8 +258,7 @@ def test_a_renamed_benchmark_is_gone_and_new(project):
 def test_a_rename_in_the_settings_keeps_its_history(project):
     """Mapped, it is compared."""
     project.runpytest("benches")
-    file = project.path / "benches" / "test_tiny.py"
-    file.write_text(file.read_text(encoding="utf-8").replace("test_amp", "test_half"), encoding="utf-8")
+    rewrite_bench(project, "test_amp", "test_half")
     settings = (project.path / "pyproject.toml").read_text(encoding="utf-8")
     old, new = "benches/test_tiny.py::test_amp", "benches/test_tiny.py::test_half"
     renamed = f'{settings}\n[tool.perfgate.renamed]\n"{old}" = "{new}"\n'
@@ -269,8 +269,7 @@ def test_a_rename_in_the_settings_keeps_its_history(project):
 def test_changed_parameters_make_another_benchmark(project):
     """The same name with another batch size is not compared."""
     project.runpytest("benches")
-    file = project.path / "benches" / "test_tiny.py"
-    file.write_text(file.read_text(encoding="utf-8").replace("batch_size=4", "batch_size=8"), encoding="utf-8")
+    rewrite_bench(project, "batch_size=4", "batch_size=8")
     result = project.runpytest(*COMPARE)
     result.stdout.fnmatch_lines(["*its parameters changed*", "*2 gone, 2 new*"])
 

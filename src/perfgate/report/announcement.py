@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,17 +31,14 @@ def announce(wishes: Wishes, baseline: Baseline, machine: str, names: Collection
             if wishes.save
             else ("perfgate: nothing will be judged. Make a baseline: pytest benches/")
         )
-    records = baseline.records
-    used = {name: records[name] for name in names if name in records}
-    sources = [
-        (run, sum(any(each is record for record in run.records) for each in used.values())) for run in baseline.runs
-    ]
-    sources = [(run, count) for run, count in sources if count]
+    used = [baseline.newest[name] for name in names if name in baseline.newest]
+    counts = Counter(run.source for _, run in used)
+    sources = [(run, counts[run.source]) for run in baseline.runs if run.source in counts]
     for run, count in sources[:SHOWN_RUNS]:
         dirty = ", dirty tree" if run.commit.get("dirty") == "yes" else ""
         yield f"perfgate: baseline {Path(run.source).name} (commit {run.commit['id'][:12]}{dirty}): {count} benchmarks"
     if len(sources) > SHOWN_RUNS:
         yield f"perfgate: and {len(sources) - SHOWN_RUNS} older runs"
     if used:
-        seconds = sum(record.seconds for record in used.values())
+        seconds = sum(record.seconds for record, _ in used)
         yield f"perfgate: measuring those {len(used)} took {numbers.duration(seconds)}"

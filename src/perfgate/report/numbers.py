@@ -46,12 +46,9 @@ def factor(estimate: Estimate | None) -> str:
     """A speedup with its interval: ``1.24x [1.22, 1.27]``."""
     if estimate is None:
         return UNKNOWN
-    value, low, high = (f"{each:.2f}" if each < 10 else significant(each) for each in _triple(estimate))
+    parts = (estimate.value, estimate.low, estimate.high)
+    value, low, high = (f"{each:.2f}" if each < 10 else significant(each) for each in parts)
     return f"{value}x [{low}, {high}]"
-
-
-def _triple(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.low, estimate.high
 
 
 def duration(total_seconds: float) -> str:

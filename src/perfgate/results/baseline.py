@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from perfgate.errors import ResultsError, UnreadableRun
@@ -26,20 +27,25 @@ class Baseline:
     """Why there is no baseline, with the remedy; empty where there is one."""
     renamed: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def records(self) -> dict[str, Record]:
-        """The newest record of each benchmark, under its present name.
+    @cached_property
+    def newest(self) -> dict[str, tuple[Record, Run]]:
+        """The newest record of each benchmark under its present name, and the run it is of.
 
         One that was judged slower is passed over, or a regression would be the normal of the next run.
         """
-        newest: dict[str, Record] = {}
+        newest: dict[str, tuple[Record, Run]] = {}
         for run in self.runs:
             for record in run.records:
                 if record.verdict != REGRESSED:
-                    newest.setdefault(self.renamed.get(record.id, record.id), record)
+                    newest.setdefault(self.renamed.get(record.id, record.id), (record, run))
         return newest
 
-    @property
+    @cached_property
+    def records(self) -> dict[str, Record]:
+        """The records of :attr:`newest`."""
+        return {name: record for name, (record, _) in self.newest.items()}
+
+    @cached_property
     def expected(self) -> set[str]:
         """Benchmarks that a run of everything should have: those since the newest run of the whole suite."""
         names: set[str] = set()

@@ -123,10 +123,6 @@ class Run:
     digest: str = ""
     """SHA-256 of that file; empty for the run of this session."""
 
-    def by_id(self) -> dict[str, Record]:
-        """The records by node id."""
-        return {record.id: record for record in self.records}
-
 
 def identity_hash(identity: Mapping[str, Any]) -> str:
     """Twelve hex digits that stand for ``identity``."""

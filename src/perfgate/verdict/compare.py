@@ -30,11 +30,12 @@ def judge(run: Run, baseline: Baseline, settings: Settings) -> list[Verdict]:
     if not baseline.runs:
         code = "unreadable-baseline" if baseline.unreadable else "no-baseline"
         return [_unjudged(each.id, code, baseline.absence) for each in run.records]
-    old = baseline.records
-    torch = {each.machine.soft.get("torch") for each in baseline.runs}
-    comparison = Comparison(settings, same_torch=torch == {run.machine.soft.get("torch")})
-    verdicts = [verdict for record in run.records for verdict in _judge_record(record, old.get(record.id), comparison)]
-    if run.records and not any(record.id in old for record in run.records):
+    verdicts: list[Verdict] = []
+    for record in run.records:
+        old, source = baseline.newest.get(record.id, (None, run))
+        same_torch = source.machine.soft.get("torch") == run.machine.soft.get("torch")
+        verdicts += _judge_record(record, old, Comparison(settings, same_torch))
+    if run.records and not any(record.id in baseline.newest for record in run.records):
         count = len(run.records)
         reason = f"0 of {count} benchmarks have a baseline: nothing was compared; were they all renamed or moved?"
         verdicts.append(Verdict(id="", word="unjudged", code="nothing-in-common", reason=reason))

@@ -86,6 +86,14 @@ def test_across_torch_versions_counts_inform():
     assert "torch changed" in found.reason
 
 
+def test_an_old_run_of_another_torch_does_not_open_the_gate():
+    """What counts is the torch of the value compared with, not of every run before."""
+    newest, oldest = run(record(NAME, count("operators", 3))), run(machine=replaced(MACHINE, soft={"torch": "2.11"}))
+    head = run(record(NAME, count("operators", 4)))
+    (found,) = judge(head, Baseline(runs=(newest, oldest)), SETTINGS)
+    assert found.word == "slower"
+
+
 def test_the_worst_metric_decides():
     """And is named."""
     old = record(NAME, times(*[0.01] * 6), count("operators", 3))
