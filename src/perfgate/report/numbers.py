@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from perfgate.verdict.statistics import Estimate
+from perfgate.verdict.estimate import Estimate
 
 UNKNOWN = "-"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perfgate.results.baseline import Baseline
 from perfgate.results.record import Measurement, Record, Run
 from perfgate.settings import Settings
-from perfgate.verdict.statistics import Estimate, median_estimate, ratio_of
+from perfgate.verdict.estimate import Estimate, median_estimate, ratio_of
 from perfgate.verdict.verdicts import Verdict, Word, worst
 
 FEWEST_SAMPLES = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfgate.results.record import Record
-from perfgate.verdict.statistics import Estimate, median_estimate
+from perfgate.verdict.estimate import Estimate, median_estimate
 
 INDIFFERENT = 1.05  # a technique expected to change nothing may still differ by this factor either way
 

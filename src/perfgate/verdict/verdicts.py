@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from perfgate.verdict.statistics import Estimate
+from perfgate.verdict.estimate import Estimate
 
 Word = Literal["same", "faster", "slower", "unsure", "new", "gone", "unjudged", "failed", "skipped"]
 SEVERITY: tuple[Word, ...] = ("failed", "slower", "unjudged", "gone", "unsure", "new", "faster", "skipped", "same")

@@ -9,7 +9,7 @@ from perfgate.report.summary import figures, one_line
 from perfgate.report.table import bar, split_name
 from perfgate.report.terminal import Report, also_changed, render
 from perfgate.results.baseline import Baseline
-from perfgate.verdict.statistics import Estimate
+from perfgate.verdict.estimate import Estimate
 from perfgate.verdict.verdicts import Verdict
 from perfgate.wishes import Wishes
 from tests.conftest import MACHINE, PROCESS, count, record, replaced, run, times

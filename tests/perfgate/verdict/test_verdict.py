@@ -9,7 +9,7 @@ from perfgate.results.baseline import Baseline
 from perfgate.settings import Settings
 from perfgate.verdict.compare import gone, judge
 from perfgate.verdict.expectation import against_expectation, speedup_of
-from perfgate.verdict.statistics import Estimate, median_estimate, ratio_of
+from perfgate.verdict.estimate import Estimate, median_estimate, ratio_of
 from perfgate.verdict.stock import exceeded_limits
 from perfgate.verdict.verdicts import Verdict, is_failure, tally, worst
 from tests.conftest import MACHINE, count, record, replaced, run, times
