@@ -6,9 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from perfgate.commands import ab, calibrate, compare
+from perfgate.errors import ComparisonError, PerfgateError
 from perfgate.launch import COMMAND, replace_process
 
-USAGE_ERROR = 2
+USAGE_ERROR, NOT_JUDGED, INTERRUPTED = 2, 3, 130
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -22,16 +24,40 @@ def make_parser() -> argparse.ArgumentParser:
         f"thread fewer than cores. Variables that are already set stay as they are. Example: {COMMAND}",
     )
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
+    run.set_defaults(run=execute)
+    for command in (ab, compare, calibrate):
+        command.add_parser(commands)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
-    parser = make_parser()
-    parsed = parser.parse_args(arguments)
-    words = parsed.words[1:] if parsed.words[:1] == ["--"] else parsed.words
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    rest: list[str] = []
+    if "--" in given and given[:1] != ["exec"]:
+        given, rest = given[: given.index("--")], given[given.index("--") + 1 :]
+    options = make_parser().parse_args(given)
+    options.rest = rest
+    try:
+        code: int = options.run(options)
+    except ComparisonError as error:
+        print(f"perfgate: {error}", file=sys.stderr)
+        return NOT_JUDGED
+    except PerfgateError as error:
+        print(f"perfgate: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("perfgate: interrupted; nothing was judged", file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Become the command."""
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
-        parser.error("exec needs a command, for example: " + COMMAND)
+        print(f"perfgate: exec needs a command, for example: {COMMAND}", file=sys.stderr)
+        return USAGE_ERROR
     try:
         replace_process(words)
     except OSError as error:

@@ -2,6 +2,8 @@
 
 PerfgateError
 ├── SettingsError            a wrong value in [tool.perfgate] or on the command line
+├── RepositoryError          git cannot give the commits that are to be compared
+├── ComparisonError          nothing could be compared
 ├── ResultsError             a saved run cannot be used
 │   ├── UnreadableRun        the file is not a valid run
 │   └── UnsavableRun         the run could not be written; the old files are untouched
@@ -24,6 +26,18 @@ class SettingsError(PerfgateError):
     """A wrong value in ``[tool.perfgate]`` or on the command line."""
 
     code = "settings"
+
+
+class RepositoryError(PerfgateError):
+    """Git cannot give the commits that are to be compared."""
+
+    code = "repository"
+
+
+class ComparisonError(PerfgateError):
+    """Nothing could be compared."""
+
+    code = "not-compared"
 
 
 class ResultsError(PerfgateError):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfgate import repository
+from perfgate.errors import SettingsError
+from perfgate.recheck import FRESH_PROCESSES, with_fresh
 from perfgate.results import baseline as baselines
 from perfgate.results.baseline import Baseline
-from perfgate.results.record import Machine, Measurement, Process, Record, Run, identity_hash
+from perfgate.results.ledger import Ledger, read_ledger
+from perfgate.results.record import Machine, Process, Record, Run
 from perfgate.results.store import Store
 from perfgate.settings import Settings
-from perfgate.verdict.compare import gone, judge, with_verdicts
-from perfgate.verdict.verdicts import Verdict
+from perfgate.turns import ALONE, Turns
+from perfgate.verdict.accepted import NAME as ACCEPTED
+from perfgate.verdict.accepted import apply as accepted
+from perfgate.verdict.accepted import read_accepted
+from perfgate.verdict.verdicts import Verdict, gone, with_verdicts
 from perfgate.wishes import Wishes
 
 if TYPE_CHECKING:
@@ -43,6 +49,12 @@ class Gate:
     baseline: Baseline = field(default_factory=Baseline)
     saved: Path | None = None
     run: Run | None = None
+    turns: Turns = ALONE
+    ledger: Ledger = field(default_factory=Ledger)
+    again: Callable[[Collection[str], Run], tuple[list[Run], list[str]]] | None = None
+    """Measures benchmarks again in fresh processes; ``None`` where that cannot be."""
+    remarks: list[str] = field(default_factory=list)
+    """What else to say in the report."""
 
     def __post_init__(self) -> None:
         """The folder of runs; nothing is read yet."""
@@ -80,10 +92,12 @@ class Gate:
         """Before measuring: look for the device, find the baseline, and make sure that a result can be saved.
 
         Raises:
-            SettingsError: where the device asked for is not there.
-            ResultsError: where the baseline asked for is not there, or the folder cannot be written.
+            SettingsError: where the device asked for or expected is not there.
+            ResultsError: where the baseline asked for is not there, or the folder cannot be written, or the ledger
+                cannot be read.
         """
-        _ = self.device
+        if self.device.type != "cuda" and self.wishes.expect == "gpu":
+            raise SettingsError("--perfgate-expect gpu: this session would measure on the CPU; check nvidia-smi")
         if self.wishes.compare:
             choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
             self.baseline = baselines.find(
@@ -92,16 +106,23 @@ class Gate:
                 choice=choice,
                 renamed=self.settings.renamed,
                 strict=self.wishes.strict,
+                ancestors=repository.ancestors(self.wishes.root),
             )
+            self.ledger = read_ledger(self.store.root / self.machine.slug)
         if self.wishes.save:
             self.store.probe(self.machine.slug)
+
+    @property
+    def process(self) -> Process | None:
+        """What :meth:`describe_process` found; ``None`` before."""
+        return self._process
 
     def describe_process(self) -> Process:
         """The state of this process and a reading of the canary, taken once, before the first benchmark."""
         if self._process is None:
             from perfgate.measure.environment import describe_process
 
-            self._process = describe_process(self.device, self.gpu, self.wishes.root)
+            self._process = describe_process(self.device, self.gpu, self.wishes.root, self.settings.subject)
         return self._process
 
     def finish(
@@ -113,17 +134,54 @@ class Gate:
         belonged to this session's scope and did not run.
 
         Raises:
+            SettingsError: where ``accepted.toml`` is wrong.
             UnsavableRun: where saving failed; the verdicts are lost too, since nothing can be trusted then.
         """
         without_number = [*map(self._expectedly, self.outcomes.values()), *gone(missing)]
         if not self.records:
             return without_number
         run = self._make_run(scope, interrupted=interrupted)
-        judged = judge(run, self.baseline, self.settings) if self.wishes.compare else []
-        self.run = run if self.wishes.accept else with_verdicts(run, judged)
+        judged: list[Verdict] = []
+        if self.wishes.compare:
+            run, judged = self._judge(run, confirm=not interrupted)
+        self.run = with_verdicts(run, judged, accept=self.wishes.accept)
         if self.wishes.save:
             self.saved = self.store.save(self.run, stock)
         return [*judged, *without_number]
+
+    def _judge(self, run: Run, *, confirm: bool) -> tuple[Run, list[Verdict]]:
+        """Verdicts on the run, and the run with what fresh processes measured of the candidates."""
+        from perfgate.verdict.compare import compare
+
+        comparison = compare([run], self.baseline, self.settings, self.ledger)
+        candidates = comparison.candidates if confirm and self.again else set()
+        fresh: list[Run] = []
+        if candidates and self.again:
+            self._free_device()
+            fresh, problems = self.again(candidates, run)
+            self.remarks += [f"could not be measured again: {each}" for each in problems]
+        dated = [(record, each) for each in fresh for record in each.records]
+        verdicts = comparison.verdicts(dated, planned=FRESH_PROCESSES if confirm and self.again else 0)
+        return with_fresh(run, fresh), self._accepted(verdicts)
+
+    def _accepted(self, verdicts: list[Verdict]) -> list[Verdict]:
+        entries = read_accepted(self.store.root / ACCEPTED)
+        base = self.baseline.runs[0].commit["id"] if self.baseline.runs else ""
+
+        def since(commit: str) -> bool | None:
+            return repository.came_between(self.wishes.root, commit, base, "HEAD")
+
+        return accepted(verdicts, entries, since, datetime.now(UTC).date())
+
+    def _free_device(self) -> None:
+        """Leave the device's memory to the fresh processes."""
+        import gc
+
+        gc.collect()
+        if self.device.type == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
 
     def _expectedly(self, verdict: Verdict) -> Verdict:
         """A skip of what the baseline has is not expected: a compiler or a GPU went missing."""
@@ -147,16 +205,3 @@ class Gate:
         """The folder of runs relative to the project, for git to ignore."""
         results, root = self.wishes.results.resolve(), self.wishes.root.resolve()
         return str(results.relative_to(root)) if results.is_relative_to(root) else self.settings.results
-
-
-def plain_record(name: str, group: str | None, samples: Sequence[float]) -> Record:
-    """The record of a benchmark that used pytest-benchmark's own fixture: its times, and nothing else."""
-    wall = Measurement(metric="wall_seconds", unit="s", better="lower", kind="sampled", samples=(tuple(samples),))
-    return Record(
-        id=name,
-        group=group or "",
-        identity=identity_hash({}),
-        step=name,
-        measurements=(wall,),
-        seconds=sum(samples),
-    )

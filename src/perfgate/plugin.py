@@ -6,9 +6,10 @@ Its fixture, its table and its JSON stay. ``config._benchmarksession`` is the on
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from perfgate.errors import PerfgateError
 if TYPE_CHECKING:
     from perfgate.gate import Gate
     from perfgate.measure.step import Step
-    from perfgate.results.record import Record
+    from perfgate.results.record import Record, Run
     from perfgate.verdict.stock import Limit
     from perfgate.verdict.verdicts import Verdict
 
@@ -32,7 +33,6 @@ COLLECTED: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 OWN_CACHE: pytest.StashKey[bool] = pytest.StashKey()
 RECORD: pytest.StashKey[Record] = pytest.StashKey()
 
-NO_MEASUREMENT = "no-measurement", "the test passed without measuring: call measure(step)"
 MARKERS = {
     "gpu": "needs a CUDA GPU; skipped with that reason elsewhere",
     "multigpu": "needs at least two CUDA GPUs",
@@ -75,6 +75,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--perfgate-results", metavar="DIR", type=Path, help="Folder of saved runs. Default: results/ in the project."
     )
     group.addoption(
+        "--perfgate-expect",
+        choices=["gpu"],
+        help="Fail before measuring where this is not there: a runner whose GPU went missing must not be green.",
+    )
+    group.addoption("--perfgate-json", metavar="FILE", type=Path, help="Write the verdicts to FILE, for machines.")
+    group.addoption("--perfgate-turns", metavar="FD", type=int, help=argparse.SUPPRESS)  # see perfgate.turn_hooks
+    group.addoption(
         "--perfgate-data",
         metavar="DIR",
         type=Path,
@@ -101,6 +108,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PERFGATE_DATA"] = str(config.option.perfgate_data.absolute())
     config.stash[LIMITS] = config.option.benchmark_compare_fail or []
     option = config.option
+    if option.perfgate_turns is not None:
+        _take_turns(config)
     option.benchmark_compare, option.benchmark_compare_fail = [], None
     option.benchmark_save = option.benchmark_autosave = None
     option.benchmark_quiet = option.benchmark_quiet or option.perfgate_smoke  # its table of single rounds says nothing
@@ -112,6 +121,15 @@ def _make_gate(config: pytest.Config) -> Gate:
 
     chosen = settings.load(config.rootpath)
     return Gate(wishes.from_options(config.option, config.rootpath, chosen.results), chosen)
+
+
+def _take_turns(config: pytest.Config) -> None:
+    from perfgate.turn_hooks import TurnHooks
+    from perfgate.turns import Taken
+
+    gate = config.stash[GATE]
+    gate.turns = turns = Taken(config.option.perfgate_turns)
+    config.pluginmanager.register(TurnHooks(turns, gate, _is_benchmark))
 
 
 def _is_benchmark(item: pytest.Item) -> bool:
@@ -232,6 +250,7 @@ def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name:
         smoke=gate.wishes.smoke,
         warmup_seconds=gate.settings.warmup_seconds,
         timed_seconds=gate.settings.timed_seconds,
+        turns=gate.turns,
     )
     subject = Subject(name=name, group=benchmark.group or "", step=step, against=against)
     record = measure_step(benchmark, subject, plan)
@@ -246,57 +265,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Take the record of a test that passed; remember why another has none."""
     report = yield
     if GATE in item.config.stash and _is_benchmark(item) and not _is_worker(item.config):
-        _take(item, report)
-    return report
+        from perfgate import outcomes
 
-
-def _take(item: pytest.Item, report: pytest.TestReport) -> None:
-    from perfgate.verdict.verdicts import Verdict
-
-    gate, name = item.config.stash[GATE], item.nodeid
-    if report.skipped:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reason = reason.removeprefix("Skipped: ")
-        gate.outcomes[name] = Verdict(id=name, word="skipped", code="skipped", reason=reason)
-    elif report.failed:
         fixture = getattr(item, "funcargs", {}).get("benchmark")
-        if fixture is not None:
-            fixture.has_error = True  # pytest-benchmark would save the numbers of a failed test
-            fixture.skipped = True  # and warn, as an error of its own, where the test failed before the first round
-        gate.records = [record for record in gate.records if record.id != name]
-        reason = _reason(report)
-        gate.outcomes[name] = Verdict(id=name, word="failed", code=f"failed-in-{report.when}", reason=reason)
-    elif report.when == "call":
-        record = _record_of(item)
-        if record is None:
-            disabled = item.config.option.benchmark_disable
-            code, reason = ("disabled", "benchmarks are disabled") if disabled else NO_MEASUREMENT
-            gate.outcomes[name] = Verdict(id=name, word="unjudged", code=code, reason=reason)
-        else:
-            gate.outcomes.pop(name, None)  # an earlier attempt failed
-            gate.records = [each for each in gate.records if each.id != name] + [record]
-            from perfgate.report.summary import one_line
-
-            report.perfgate = one_line(record, smoke=gate.wishes.smoke)  # type: ignore[attr-defined]
-
-
-def _reason(report: pytest.TestReport) -> str:
-    """Why a test failed, in a line."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    text = crash.message if crash else str(report.longrepr)
-    return text.strip().partition("\n")[0].removeprefix("Failed: ")
-
-
-def _record_of(item: pytest.Item) -> Record | None:
-    """What ``measure`` recorded, or what pytest-benchmark's own fixture timed."""
-    if RECORD in item.stash:
-        return item.stash[RECORD]
-    fixture = getattr(item, "funcargs", {}).get("benchmark")
-    if fixture is None or fixture.stats is None or not fixture.stats.stats.data:
-        return None
-    from perfgate.gate import plain_record
-
-    return plain_record(item.nodeid, fixture.group, fixture.stats.stats.data)
+        outcomes.take(item.config.stash[GATE], report, fixture, item.stash.get(RECORD, None))
+    return report
 
 
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
@@ -318,6 +291,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     from perfgate.verdict.verdicts import is_failure
 
     interrupted = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
+    _allow_second_look(config, gate)
     found = scope.of(
         config.args,
         config.invocation_params.dir,
@@ -342,6 +316,20 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     nothing_judged = gate.wishes.compare and not gate.records  # all skipped: a gate that measured nothing fails
     if (failing or nothing_judged) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _allow_second_look(config: pytest.Config, gate: Gate) -> None:
+    """Let the gate measure candidates again in fresh processes."""
+    from perfgate.recheck import command, measure_again
+
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+
+    def again(names: Collection[str], run: Run) -> tuple[list[Run], list[str]]:
+        words = command(config.option, config.rootpath, {name.partition("::")[0] for name in names})
+        say = reporter.write_line if reporter is not None else print
+        return measure_again(words, config.rootpath, names, run, lambda text: say(f"perfgate: {text}"))
+
+    gate.again = again
 
 
 def _narrowed(option: Any) -> bool:
@@ -380,6 +368,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         strict=gate.wishes.strict,
         smoke=gate.wishes.smoke,
         saved=saved,
+        remarks=gate.remarks,
     )
     terminalreporter.section("perfgate", sep="=")
     writer = config.get_terminal_writer()

@@ -1,13 +1,27 @@
-"""All of git: the commit under test, whether the tree is dirty, and the hash of a folder's content."""
+"""All of git: the commit under test, what is dirty, who descends from whom, and checkouts of other commits."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from perfgate.errors import RepositoryError
 
 UNKNOWN = "unknown"
 TIMEOUT_SECONDS = 20
+CHECKOUT_SECONDS = 600
+DIRTY_INSIDE = {
+    "S.M.",
+    "S..U",
+    "S.MU",
+    "SCM.",
+    "SC.U",
+    "SCMU",
+}  # git status --porcelain=v2: modified or untracked content
 
 
 def _git(root: Path, *arguments: str) -> str | None:
@@ -39,8 +53,129 @@ def commit(root: Path, *, ignoring: str) -> dict[str, str]:
 
 
 def tree_hash(folder: Path) -> str:
-    """SHA-256 (16 digits) over names and contents of the Python files below ``folder``, in git or not."""
+    """SHA-256 (16 digits) over names and contents of all files below ``folder``, but for compiled ones."""
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
-        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes() + b"\0")
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def top(root: Path) -> Path:
+    """The repository's top folder.
+
+    Raises:
+        RepositoryError: without git, or outside a repository.
+    """
+    if shutil.which("git") is None:
+        raise RepositoryError("git is not installed, and two commits are to be compared: install it")
+    found = _git(root, "rev-parse", "--show-toplevel")
+    if found is None:
+        raise RepositoryError(f"{root} is not in a git repository: run this inside the project's checkout")
+    return Path(found)
+
+
+def resolve(root: Path, revision: str) -> str:
+    """The full id of a commit.
+
+    Raises:
+        RepositoryError: where there is none of that name, with what may help.
+    """
+    top(root)
+    found = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if found:
+        return found
+    if _git(root, "rev-parse", "--is-shallow-repository") == "true":
+        raise RepositoryError(
+            f"no commit {revision!r} here: this clone is shallow; fetch more of it: git fetch --unshallow "
+            "(actions/checkout: fetch-depth: 0)"
+        )
+    raise RepositoryError(
+        f"no commit, branch or tag {revision!r} here; git fetch may bring it, git log --all shows all"
+    )
+
+
+def ancestors(root: Path) -> frozenset[str] | None:
+    """Commits that HEAD descends from, itself included; ``None`` where git cannot tell."""
+    found = _git(root, "rev-list", "HEAD")
+    return frozenset(found.split()) if found else None
+
+
+def is_ancestor(root: Path, commit: str, descendant: str) -> bool | None:
+    """Whether ``descendant`` contains ``commit``; ``None`` where git cannot tell."""
+    if any(_git(root, "cat-file", "-e", f"{each}^{{commit}}") is None for each in (commit, descendant)):
+        return None
+    return _git(root, "merge-base", "--is-ancestor", commit, descendant) is not None
+
+
+def came_between(root: Path, commit_id: str, base: str, head: str) -> bool | None:
+    """Whether ``head`` contains the commit and ``base`` does not; ``None`` where git cannot tell."""
+    before, now = is_ancestor(root, commit_id, base), is_ancestor(root, commit_id, head)
+    return None if before is None or now is None else now and not before
+
+
+def files_of_working_tree(root: Path) -> list[Path]:
+    """Files below ``root`` that are tracked or could be, relative to it.
+
+    Raises:
+        RepositoryError: where git cannot list them.
+    """
+    found = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    if found is None:
+        raise RepositoryError(f"git cannot list the files of {root}")
+    paths = (Path(name) for name in found.split("\0") if name)
+    return [path for path in dict.fromkeys(paths) if (root / path).is_symlink() or (root / path).is_file()]
+
+
+def changed_files(root: Path, base: str, head: str | None) -> list[str]:
+    """Files that differ between two commits, or between ``base`` and the working tree."""
+    between = _git(root, "diff", "--name-only", base, *([head] if head else []), "--", ".") or ""
+    untracked = "" if head else _git(root, "ls-files", "--others", "--exclude-standard") or ""
+    return sorted({*between.splitlines(), *untracked.splitlines()})
+
+
+def is_dirty(root: Path, ignoring: str) -> bool:
+    """Whether the working tree differs from HEAD outside of the folder ``ignoring``."""
+    return commit(root, ignoring=ignoring)["dirty"] == "yes"
+
+
+def dirty_submodules(root: Path) -> list[str]:
+    """Submodules with changes of their own, which no commit of this repository names."""
+    lines = (_git(root, "status", "--porcelain=v2") or "").splitlines()
+    return [line.split(" ", 8)[8] for line in lines if line.startswith("1 ") and line.split(" ")[2] in DIRTY_INSIDE]
+
+
+@contextmanager
+def worktree(root: Path, commit_id: str, folder: Path) -> Iterator[Path]:
+    """A checkout of a commit in the new folder ``folder``, with its submodules; removed in the end.
+
+    Raises:
+        RepositoryError: where git cannot make it.
+    """
+    repository = top(root)
+    problem = _attempt(repository, "worktree", "add", "--detach", "--quiet", str(folder), commit_id)
+    if problem:
+        raise RepositoryError(f"git cannot check out {commit_id[:12]}: {problem}")
+    try:
+        if (folder / ".gitmodules").is_file():
+            problem = _attempt(folder, "submodule", "update", "--init", "--recursive", "--quiet")
+            if problem:
+                raise RepositoryError(f"git cannot check out the submodules of {commit_id[:12]}: {problem}")
+        yield folder / root.resolve().relative_to(repository.resolve())
+    finally:
+        _attempt(repository, "worktree", "remove", "--force", "--force", str(folder))
+
+
+def _attempt(root: Path, *arguments: str) -> str:
+    """Run git; what it complains about, empty where it succeeds."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=CHECKOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"

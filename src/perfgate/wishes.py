@@ -28,6 +28,10 @@ class Wishes:
     """Whether benchmarks that are slower in this run become the baseline all the same."""
     device: str
     """``auto``, ``cpu`` or ``cuda``."""
+    expect: str | None
+    """``gpu`` where a session without one is to fail."""
+    json: Path | None
+    """Where to write the verdicts for machines."""
 
 
 def from_options(option: Any, root: Path, results: str) -> Wishes:
@@ -36,9 +40,10 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
     Raises:
         SettingsError: for a command line that looks like a gate and would judge nothing.
     """
-    compare = option.benchmark_compare if option.benchmark_compare != [] else False
+    in_turns = option.perfgate_turns is not None  # a measuring process of another command, which saves and judges
+    compare = option.benchmark_compare if option.benchmark_compare != [] and not in_turns else False
     _refuse_contradictions(option, compare)
-    measures = not (option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
+    measures = not (in_turns or option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
     asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
     return Wishes(
         root=root,
@@ -50,6 +55,8 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
         strict=option.perfgate_strict,
         accept=option.perfgate_accept,
         device=option.perfgate_device,
+        expect=option.perfgate_expect,
+        json=option.perfgate_json,
     )
 
 

@@ -10,7 +10,7 @@ def test_a_group_has_its_own_threshold():
     """Unless the metric has one."""
     made = settings.from_table({"groups": {"loaders": 0.5}, "thresholds": {"speedup": 0.3}})
     assert made.threshold_of("wall_seconds", "loaders") == 0.5
-    assert made.threshold_of("wall_seconds", "amp") == 0.2
+    assert made.threshold_of("wall_seconds", "amp") == 0.03
     assert made.threshold_of("speedup", "loaders") == 0.3
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 
 class OperatorCounter(TorchDispatchMode):
@@ -20,6 +20,7 @@ class OperatorCounter(TorchDispatchMode):
         """Starts at zero."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.operators: Counter[str] = Counter()
+        self.float32_flops = 0  # of those that have a formula: products and convolutions
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Count and go on."""
@@ -28,27 +29,43 @@ class OperatorCounter(TorchDispatchMode):
             {str(each.dtype).removeprefix("torch.") for each in arguments if isinstance(each, torch.Tensor)}
         )
         self.operators[f"{func.name()}({','.join(dtypes)})"] += 1
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        formula = flop_registry.get(func._overloadpacket)  # noqa: SLF001 - as FlopCounterMode itself looks it up
+        if formula and "float32" in dtypes:
+            self.float32_flops += formula(*args, **(kwargs or {}), out_val=result)
+        return result
 
 
-def count_eager(run: Callable[[], None]) -> tuple[Counter[str], int]:
-    """Operators that one eager run dispatches, and its floating-point operations (a multiply-add is two)."""
+@dataclass(frozen=True)
+class EagerCounts:
+    """What one eager run does."""
+
+    operators: Counter[str]
+    """Operators dispatched, by name and dtypes."""
+    flops: int
+    """Floating-point operations; a multiply-add is two."""
+    float32_flops: int
+    """Those with a float32 operand: a layer left in float32 shows here, whatever it saves in casts."""
+
+
+def count_eager(run: Callable[[], None]) -> EagerCounts:
+    """Count one eager run."""
     with FlopCounterMode(display=False) as flops, OperatorCounter() as counter:  # the last one entered sees them first
         run()
-    return counter.operators, int(flops.get_total_flops())
+    return EagerCounts(counter.operators, int(flops.get_total_flops()), counter.float32_flops)
 
 
-def count_flops_uncompiled(run: Callable[[], None]) -> int:
-    """Floating-point operations of one run whose compiled code is run eagerly for it."""
-    with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as flops:
-        run()
-    return int(flops.get_total_flops())
+def count_uncompiled(run: Callable[[], None]) -> EagerCounts:
+    """Count one run whose compiled code is run eagerly for it."""
+    with torch.compiler.set_stance("force_eager"):
+        return count_eager(run)
 
 
 def scalar_reads(operators: Mapping[str, int]) -> int:
     """Values that Python asked for (``.item()``, ``float(x)``, ``if x``): on a GPU, each waits for the device.
 
-    A metric of its own, so that operators saved elsewhere cannot hide one that was added.
+    A metric of its own, so that operators saved elsewhere cannot hide one that was added. ``.tolist()`` and ``.cpu()``
+    dispatch nothing on a CPU; on a GPU they are copies to the host and synchronisations, which are counted there.
     """
     return sum(count for name, count in operators.items() if "_local_scalar_dense" in name)
 

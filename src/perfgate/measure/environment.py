@@ -92,8 +92,8 @@ def slug(hard: dict[str, str]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text).strip("-")[:64].rstrip("-")
 
 
-def describe_process(device: torch.device, gpu: Gpu | None, root: Path) -> Process:
-    """State of this process just now, with a reading of the canary."""
+def describe_process(device: torch.device, gpu: Gpu | None, root: Path, subject: str) -> Process:
+    """State of this process just now, with a reading of the canary; ``subject`` is the folder under test."""
     import torch
 
     return Process(
@@ -101,7 +101,7 @@ def describe_process(device: torch.device, gpu: Gpu | None, root: Path) -> Proce
         threads=torch.get_num_threads(),
         canary=read_canary(device),
         tunables=_tunables(),
-        subject=_subject(root),
+        subject=_subject(root, subject),
         readings={"load": _load(), "steal_ticks": _steal(), **(gpu.readings() if gpu else {})},
     )
 
@@ -127,9 +127,9 @@ def _tunables() -> dict[str, str]:
     }
 
 
-def _subject(root: Path) -> dict[str, str]:
+def _subject(root: Path, subject: str) -> dict[str, str]:
     """Where the code under test was imported from, relative to the project, and its hash; empty if it was not."""
-    module = sys.modules.get("workloads")
+    module = sys.modules.get(Path(subject).name)
     if module is None or not module.__file__:
         return {}
     folder = Path(module.__file__).parent

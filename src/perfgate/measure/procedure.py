@@ -17,7 +17,7 @@ from perfgate.errors import NotInEffect, Recompiled, WrongResult
 from perfgate.measure import nvml
 from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for, time_round
-from perfgate.measure.counters import compile_counts, count_eager, count_flops_uncompiled, scalar_reads
+from perfgate.measure.counters import compile_counts, count_eager, count_uncompiled, scalar_reads
 from perfgate.measure.energy import energy_per_step
 from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
@@ -28,6 +28,7 @@ from perfgate.measure.step import Step
 from perfgate.measure.stopping import rounds_for
 from perfgate.measure.warmup import warm_up
 from perfgate.results.record import Measurement, Record, identity_hash
+from perfgate.turns import ALONE, Turns
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -45,6 +46,7 @@ class Plan:
     """One round, all proofs and counted metrics, no trustworthy times."""
     warmup_seconds: float
     timed_seconds: float
+    turns: Turns = ALONE
 
 
 @dataclass
@@ -57,6 +59,7 @@ class Passes:
     recompilations: int = 0
     operators: Counter[str] | None = None
     flops: int = 0
+    float32_flops: int = 0
     device_work: dict[str, int] = field(default_factory=dict)
     memory: PeakMemory | None = None
     energy_joules: tuple[float, ...] = ()
@@ -134,8 +137,9 @@ def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Pl
     warmups = [] if plan.smoke else [warm_up(side.round, plan.warmup_seconds) for side in sides]
     passes[0].recompilations = compile_counts().since(before).graphs
     rounds = rounds_for(sum(each.round_seconds for each in warmups), plan.timed_seconds) if warmups else 1
+    rounds = plan.turns.agree(rounds)
     before = compile_counts()
-    run_rounds(benchmark, sides[0], sides[1] if len(sides) > 1 else None, rounds)
+    run_rounds(benchmark, sides[0], sides[1] if len(sides) > 1 else None, rounds, plan.turns)
     compiled = compile_counts().since(before).graphs
     if compiled:
         raise Recompiled(f"{compiled} graphs were compiled inside the timed rounds: the times are not of the step")
@@ -149,10 +153,9 @@ def _count(step: Step, found: Passes, plan: Plan) -> None:
     """Counters, FLOPs, memory and energy, each in its own pass."""
     with step.active():
         events = profile_step(step.run, plan.device)
-        if step.compiled:
-            found.operators, found.flops = count_operators(events), count_flops_uncompiled(step.run)
-        else:
-            found.operators, found.flops = count_eager(step.run)
+        eager = count_uncompiled(step.run) if step.compiled else count_eager(step.run)
+        found.operators = count_operators(events) if step.compiled else eager.operators
+        found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.device.type == "cuda":
             found.device_work = count_device_work(events)
             found.memory = cuda_peak(step.run, step.resident_tensors, plan.device)
@@ -205,7 +208,7 @@ def _all_measurements(sides: list[Side], passes: list[Passes]) -> list[Measureme
 
 def counted_measurements(found: Passes, *, compiled: bool) -> list[Measurement]:
     """The counted metrics of one side."""
-    result = [counted("flops", "FLOP", found.flops)]
+    result = [counted("flops", "FLOP", found.flops), counted("float32_flops", "FLOP", found.float32_flops)]
     if found.operators is not None:
         table = dict(sorted(found.operators.items()))
         result.append(counted("operators", "count", found.operators.total(), table=table))

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from perfgate.measure.clock import Clock, Timing, check_agreement, time_round
 from perfgate.measure.step import Step
+from perfgate.turns import ALONE, Turns
 
 
 class Pedantic(Protocol):
@@ -45,9 +46,9 @@ class Side:
 class Interleaving:
     """The hooks around pytest-benchmark's rounds: plain before even rounds and after odd ones."""
 
-    def __init__(self, variant: Side, plain: Side | None) -> None:
+    def __init__(self, variant: Side, plain: Side | None, turns: Turns = ALONE) -> None:
         """``plain`` is ``None`` for a benchmark without a twin."""
-        self._variant, self._plain = variant, plain
+        self._variant, self._plain, self._turns = variant, plain, turns
         self._number = 0
         self._active = ExitStack()
         self.event_seconds: list[float | None] = []
@@ -55,6 +56,7 @@ class Interleaving:
 
     def before(self) -> None:
         """The ``setup`` of a round."""
+        self._turns.before_round()
         if self._plain and self._number % 2 == 0:
             self._plain.round()
         self._active.enter_context(self._variant.step.active())
@@ -72,9 +74,9 @@ class Interleaving:
         self._active.close()
 
 
-def run_rounds(benchmark: Pedantic, variant: Side, plain: Side | None, rounds: int) -> None:
+def run_rounds(benchmark: Pedantic, variant: Side, plain: Side | None, rounds: int, turns: Turns = ALONE) -> None:
     """Time ``rounds`` rounds of each side; the variant's through pytest-benchmark, whose table and JSON show them."""
-    hooks = Interleaving(variant, plain)
+    hooks = Interleaving(variant, plain, turns)
     for side in (variant, plain):
         if side:
             side.timings.clear()
@@ -83,6 +85,7 @@ def run_rounds(benchmark: Pedantic, variant: Side, plain: Side | None, rounds: i
             benchmark.pedantic(variant.target, setup=hooks.before, teardown=hooks.after, rounds=rounds, iterations=1)
     finally:
         hooks.close()
+    turns.after_rounds()
     if benchmark.stats is None:  # --benchmark-disable: ran once, measured nothing
         return
     walls = benchmark.stats.stats.data

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from perfgate.report.machine import properties
 from perfgate.verdict.verdicts import Verdict
 
 
@@ -20,4 +21,5 @@ def failed_cases(verdicts: Sequence[Verdict]) -> Iterator[pytest.TestReport]:
             outcome="failed",
             longrepr=f"{verdict.word}: {verdict.reason}",
             when="call",
+            user_properties=list(properties(verdict)),
         )

@@ -42,6 +42,16 @@ def change(ratio: float | None) -> str:
     return UNKNOWN if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
 
 
+def percent(ratio: float) -> str:
+    """``1.05`` as ``+5.0``, for intervals; sizes beyond a factor of ten as ``>+900``."""
+    return ">+900" if ratio > 10 else f"{(ratio - 1) * 100:+.1f}"
+
+
+def fraction(value: float) -> str:
+    """``0.031`` as ``3.1 %``; what has no bound as ``none``."""
+    return f"{value * 100:.1f} %" if math.isfinite(value) else "none"
+
+
 def factor(estimate: Estimate | None) -> str:
     """A speedup with its interval: ``1.24x [1.22, 1.27]``."""
     if estimate is None:

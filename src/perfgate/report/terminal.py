@@ -5,22 +5,22 @@ Fits 80 columns, works in 40, and is plain ASCII, so that logs and narrow termin
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.markup import escape
 
 from perfgate.launch import COMMAND
 from perfgate.report import numbers, text
-from perfgate.report.table import STYLES, split_name, tables
+from perfgate.report.comparison import seen
+from perfgate.report.page import page
+from perfgate.report.reasons import reasons
+from perfgate.report.table import split_name, tables
 from perfgate.results.baseline import Baseline
 from perfgate.results.record import Record, Run
 from perfgate.verdict.expectation import against_expectation, speedup_of
-from perfgate.verdict.verdicts import SEVERITY, Verdict, is_failure, tally
-
-FINE = {"same", "new", "faster"}
+from perfgate.verdict.verdicts import Verdict, is_failure, tally
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,8 @@ class Report:
     smoke: bool
     saved: str
     """The file this run was saved as; empty where it was not."""
+    remarks: Sequence[str] = ()
+    """What else happened."""
 
     @property
     def records(self) -> Sequence[Record]:
@@ -46,41 +48,20 @@ class Report:
 
 def render(report: Report, *, columns: int, colour: bool) -> str:
     """The report as text for a terminal of so many columns."""
-    stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=columns,
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        no_color=not colour,
-    )
-    for block in _blocks(report, columns):
-        console.print(block, highlight=False)
-    return stream.getvalue()
+    return page(_blocks(report, columns), columns=columns, colour=colour)
 
 
 def _blocks(report: Report, columns: int) -> Iterator[RenderableType]:
     verdicts = {verdict.id: verdict for verdict in reversed(report.verdicts)}
     yield from tables(report.records, report.baseline.records, verdicts, smoke=report.smoke, columns=columns)
     yield ""
-    yield from _reasons(report.verdicts)
+    yield from reasons(report.verdicts)
+    yield from seen(report.verdicts)
     if not report.smoke:
         yield from _remarks(report.records)
+    yield from (text.sentence(each) for each in report.remarks)
     yield from _surroundings(report)
     yield verdict_line(report)
-
-
-def _reasons(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Why, for every verdict that is not plainly fine, worst first; equal reasons together."""
-    reasons: dict[tuple[int, str], list[Verdict]] = {}
-    for verdict in verdicts:
-        if verdict.word not in FINE:
-            reasons.setdefault((SEVERITY.index(verdict.word), verdict.reason), []).append(verdict)
-    for (_, reason), group in sorted(reasons.items()):
-        names = [each.id for each in group if each.id]
-        word = group[0].word
-        where = f" {text.name(names[0])}" if len(names) == 1 else f" {len(names)} benchmarks" if names else ""
-        yield f"[{STYLES.get(word, 'default')}]{word}[/]{where}: {text.sentence(reason)}"
 
 
 def _remarks(records: Sequence[Record]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,17 +28,25 @@ class Baseline:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def newest(self) -> dict[str, tuple[Record, Run]]:
-        """The newest record of each benchmark under its present name, and the run it is of.
-
-        One that was judged slower is passed over, or a regression would be the normal of the next run.
-        """
-        newest: dict[str, tuple[Record, Run]] = {}
+    def _histories(self) -> dict[str, list[tuple[Record, Run]]]:
+        histories: dict[str, list[tuple[Record, Run]]] = {}
         for run in self.runs:
             for record in run.records:
                 if record.verdict != REGRESSED:
-                    newest.setdefault(self.renamed.get(record.id, record.id), (record, run))
-        return newest
+                    histories.setdefault(self.renamed.get(record.id, record.id), []).append((record, run))
+        return histories
+
+    def history(self, name: str) -> list[tuple[Record, Run]]:
+        """Records of the benchmark of this present name with their runs, newest first.
+
+        One that was judged slower is passed over, or a regression would be the normal of the next run.
+        """
+        return self._histories.get(name, [])
+
+    @cached_property
+    def newest(self) -> dict[str, tuple[Record, Run]]:
+        """The newest record of each benchmark under its present name, and the run it is of."""
+        return {name: history[0] for name, history in self._histories.items()}
 
     @cached_property
     def records(self) -> dict[str, Record]:
@@ -68,11 +76,13 @@ def find(
     choice: str | None = None,
     renamed: Mapping[str, str] | None = None,
     strict: bool = False,
+    ancestors: Container[str] | None = None,
 ) -> Baseline:
     """This machine's newest 20 usable runs, more where none of those ran the whole suite; or the run ``choice`` names.
 
     ``choice`` is a file, or the beginning of a run's name among this machine's. ``strict`` passes over runs from a
-    dirty tree: nobody can tell what they measured.
+    dirty tree: nobody can tell what they measured. Runs of commits that are not among ``ancestors`` (where given) are
+    other branches' and serve only where there are no others, never when strict.
 
     Raises:
         ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
@@ -81,6 +91,7 @@ def find(
         return Baseline(runs=(_chosen(store, machine, choice, strict=strict),), renamed=renamed or {})
     runs: list[Run] = []
     problems: list[str] = []
+    elsewhere: list[Run] = []
     for file in store.files(machine.slug):
         if len(runs) >= LOOK_BACK and any(run.scope.get("full") for run in runs):
             break
@@ -89,15 +100,21 @@ def find(
         except UnreadableRun as error:
             problems.append(str(error))
             continue
-        if run.status != "complete":  # it has numbers of the first benchmarks only
-            continue
-        if strict and run.commit.get("dirty") == "yes":
-            continue
+        if run.status != "complete" or (strict and run.commit.get("dirty") == "yes"):
+            continue  # an interrupted run has numbers of the first benchmarks only
         if run.machine.hard != machine.hard:
             problems.append(f"{file}: made on another machine than its folder says: {dict(run.machine.hard)}")
             continue
+        if ancestors is not None and run.commit["id"] not in ancestors and run.commit["id"] != "unknown":
+            elsewhere.append(run)
+            continue
         runs.append(run)
     absence = "" if runs else _absence(store, machine, problems)
+    if elsewhere and not runs and not strict:
+        runs, absence = elsewhere[:LOOK_BACK], ""
+        problems.append("all runs: they are of commits that this one does not descend from; used for want of better")
+    elif elsewhere:
+        problems.append(f"{len(elsewhere)} runs: they are of commits that this one does not descend from")
     return Baseline(runs=tuple(runs), problems=tuple(problems), absence=absence, renamed=renamed or {})
 
 

@@ -98,8 +98,20 @@ def parse(text: str, source: str) -> Run:
     if problem:
         raise UnreadableRun(f"{source}: {problem}")
     _check_unique((record["id"] for record in block["records"]), source)
-    _check_stock(document.get("benchmarks"), source)
+    check_stock(document.get("benchmarks"), source)
     return _to_run(block, source)
+
+
+def parse_record(block: Any, source: str) -> Record:
+    """One record, as a measuring process sends it.
+
+    Raises:
+        UnreadableRun: naming the field that is wrong.
+    """
+    problem = check_shape(block, RECORD, "record")
+    if problem:
+        raise UnreadableRun(f"{source}: {problem}")
+    return _to_record(block)
 
 
 def loads(text: str, source: str) -> Any:
@@ -145,18 +157,26 @@ def _check_unique(names: Iterable[str], source: str) -> None:
         seen.add(name)
 
 
-def _check_stock(benchmarks: Any, source: str) -> None:
-    """Refuse stock statistics that disagree with the raw samples beside them."""
+def check_stock(benchmarks: Any, source: str, *, with_data: bool = True) -> None:
+    """Refuse stock statistics that disagree with the raw samples beside them; without data, that are no times.
+
+    Raises:
+        UnreadableRun: naming the field that is wrong.
+    """
     if not isinstance(benchmarks, list):
         raise UnreadableRun(f"{source}: benchmarks: list expected")
     for number, each in enumerate(benchmarks):
         stats = each.get("stats") if isinstance(each, dict) else None
         where = f"{source}: benchmarks[{number}].stats"
-        problem = check_shape(stats, {"min": float, "max": float, "median": float, "data": [float]}, where)
+        data = {"data": [float]} if with_data or (isinstance(stats, dict) and "data" in stats) else {}
+        problem = check_shape(stats, {"min": float, "max": float, "median": float, **data}, where)
         if problem:
             raise UnreadableRun(problem)
         assert isinstance(stats, dict)
-        _check_statistics(stats, stats["data"], where)
+        if stats["min"] <= 0 or not stats["min"] <= stats["median"] <= stats["max"]:
+            raise UnreadableRun(f"{where}: 0 < min <= median <= max does not hold")
+        if data:
+            _check_statistics(stats, stats["data"], where)
     _check_unique((each.get("fullname", "") for each in benchmarks), source)
 
 

@@ -14,6 +14,7 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,16 @@ def read(file: Path) -> Run:
     Raises:
         UnreadableRun: where it is no regular file, too large, not UTF-8, or not a valid run.
     """
+    text = read_text(file)
+    return dataclasses.replace(parse(text, str(file)), digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def read_text(file: Path) -> str:
+    """The text of a file that comes from outside.
+
+    Raises:
+        UnreadableRun: where it is no regular file, too large, empty, or not UTF-8.
+    """
     try:
         descriptor = os.open(
             file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -115,30 +126,56 @@ def read(file: Path) -> Run:
     if not content.strip():
         raise UnreadableRun(f"{file}: the file is empty")
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableRun(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    return dataclasses.replace(parse(text, str(file)), digest=hashlib.sha256(content).hexdigest())
 
 
 def _write_new(folder: Path, stem: str, content: bytes) -> Path:
     """Temporary file in the same folder, fsync, link under a name that does not exist yet, fsync the folder."""
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".tmp-")
+    with _temporary_file(folder, content) as temporary:
+        target = _link(temporary, folder, stem)
+    _sync_folder(folder)
+    return target
+
+
+def replace_file(file: Path, content: bytes) -> Path:
+    """Write ``content`` to ``file``, which has its old content or the new one at any moment.
+
+    Raises:
+        UnsavableRun: where it could not be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with _temporary_file(file.parent, content) as temporary:
+            os.replace(temporary, file)
+        _sync_folder(file.parent)
+    except OSError as error:
+        raise _unsavable(file.parent, error) from error
+    return file
+
+
+@contextmanager
+def _temporary_file(folder: Path, content: bytes) -> Iterator[Path]:
+    """``content`` on disk in a file that is removed in the end, unless it was moved."""
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".tmp-")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fchmod(descriptor, 0o666 & ~_umask())
             os.fsync(descriptor)
-        target = _link(Path(temporary), folder, stem)
+        yield Path(name)
     finally:
-        os.unlink(temporary)
-    folder_descriptor = os.open(folder, os.O_RDONLY)
+        Path(name).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder_descriptor)
+        os.fsync(descriptor)
     finally:
-        os.close(folder_descriptor)
-    return target
+        os.close(descriptor)
 
 
 def _link(temporary: Path, folder: Path, stem: str) -> Path:

@@ -22,8 +22,14 @@ def change_points(values: Sequence[float]) -> list[int]:
 
     ``values``: logarithms, oldest first. Outliers are drawn in to three robust deviations around the running median;
     then the series is split where the two sides' means differ most by Student's t, and each part again, as long as p
-    times the number of possible splits is below 0.001 and the levels differ by 2 %.
+    times the number of possible splits is below 0.001 and the levels differ by 2 %. A level that lasted only a while
+    can hide behind the level around it.
+
+    Raises:
+        ValueError: for a value that is not finite.
     """
+    if not np.isfinite(np.asarray(values, float)).all():
+        raise ValueError("a series must be finite to be split")
     return sorted(_splits(_winsorised(np.asarray(values, float)), 0))
 
 
@@ -31,7 +37,7 @@ def _winsorised(series: Floats) -> Floats:
     if len(series) < 2 * SHORTEST:
         return series
     half = WINDOW // 2
-    padded = np.pad(series, half, mode="reflect" if len(series) > half else "edge")
+    padded = np.pad(series, half, mode="reflect")
     running = np.median(np.lib.stride_tricks.sliding_window_view(padded, WINDOW), axis=1)
     deviation = ROBUST * float(np.median(np.abs(series - running)))
     return np.clip(series, running - FARTHEST * deviation, running + FARTHEST * deviation)

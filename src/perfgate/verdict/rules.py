@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.verdict.statistics import (
+    FEWEST_FOR_PRIOR,
     NOTHING_KNOWN,
     Floats,
     Hurdle,
@@ -32,6 +33,12 @@ SCREEN_TAIL = 0.10
 """One-sided p of a candidate: one in ten clean metrics is measured again, and few real changes are missed."""
 SCREEN_PART = 0.5
 """A candidate's estimate is at least this part of the threshold."""
+FARTHEST, ROBUST = 4.0, 1.4826
+"""How many deviations an outlier is drawn in to, and standard deviations per median absolute deviation.
+
+One disturbed process in fifty hides a real change in every fifth benchmark otherwise (``python -m
+perfgate.verdict.power``); three deviations would cost more false alarms where machines are noisy.
+"""
 UNCALIBRATED = Variance(0.05**2, 10.0)
 """Between two processes of one benchmark, where this machine has no ledger and too few runs to tell.
 
@@ -46,6 +53,15 @@ class Evidence:
     mean: Floats
     standard_error: Floats
     degrees: Floats
+
+    def row(self, number: int) -> tuple[float, float, float]:
+        """Mean, standard error and degrees of freedom of one."""
+        return float(self.mean[number]), float(self.standard_error[number]), float(self.degrees[number])
+
+    def at(self, rows: Sequence[int]) -> Evidence:
+        """On some of the ratios."""
+        chosen = list(rows)
+        return Evidence(self.mean[chosen], self.standard_error[chosen], self.degrees[chosen])
 
     def negated(self) -> Evidence:
         """The same read the other way round: above 0 is better."""
@@ -77,31 +93,80 @@ class Limits:
         return Limits(self.threshold[list(rows)], self.alpha[list(rows)])
 
 
-def of_pairs(differences: Sequence[Sequence[float]], ledger: Variance = NOTHING_KNOWN) -> Evidence:
-    """Evidence from pairs of processes: a row of log ratios per metric, one value per pair; rows may differ in length."""
-    own = _variances(differences)
-    variance = moderated(own, fit_prior(own.value, own.degrees), ledger)
-    counts = np.array([len(row) for row in differences], float)
-    return Evidence(_means(differences), np.sqrt(variance.value / counts), np.asarray(variance.degrees))
+@dataclass(frozen=True)
+class Suite:
+    """What all benchmarks together tell about noise."""
+
+    prior: Variance
+    """How the variances of the suite scatter."""
+    deviation: float
+    """The median of the benchmarks' standard deviations, to tell outliers by; NaN where there are too few to say."""
+
+
+def suite_of(rows: Sequence[Sequence[float]]) -> Suite:
+    """The scatter of a suite: a row of values per benchmark."""
+    deviations = [float(np.std(row, ddof=1)) for row in rows if len(row) > 1]
+    typical = float(np.median(deviations)) if len(deviations) >= FEWEST_FOR_PRIOR else math.nan
+    own = _variances(drawn_in(rows, rows, typical))
+    return Suite(fit_prior(own.value, own.degrees), typical)
+
+
+def drawn_in(
+    rows: Sequence[Sequence[float]], scales: Sequence[Sequence[float]], deviation: float
+) -> list[Sequence[float]]:
+    """Rows whose outliers are drawn in to four deviations around the row's median.
+
+    The deviation is the suite's typical one or the row's own robust one, whichever is larger, so that a benchmark that
+    is noisier than the others keeps its noise. ``scales`` are the rows to take their own deviations from. Nothing is
+    changed where the typical ``deviation`` is unknown.
+    """
+    if math.isnan(deviation):
+        return list(rows)
+    result: list[Sequence[float]] = []
+    for row, scale in zip(rows, scales, strict=True):
+        own = ROBUST * float(np.median(np.abs(np.asarray(scale) - np.median(scale)))) if len(scale) else 0.0
+        reach = FARTHEST * max(deviation, own)
+        middle = float(np.median(row)) if len(row) else 0.0
+        result.append([min(max(value, middle - reach), middle + reach) for value in row])
+    return result
+
+
+def of_pairs(
+    differences: Sequence[Sequence[float]], ledger: Variance = NOTHING_KNOWN, suite: Suite | None = None
+) -> Evidence:
+    """Evidence from pairs of processes: a row of log ratios per metric, one per pair; rows may differ in length.
+
+    ``suite`` is that of these rows unless given: a second stage has few rows and takes the first one's.
+    """
+    suite = suite or suite_of(differences)
+    rows = drawn_in(differences, differences, suite.deviation)
+    variance = moderated(_variances(rows), suite.prior, ledger)
+    shares = np.array([_share(row) for row in rows])
+    return Evidence(_means(rows), np.sqrt(variance.value * shares), np.asarray(variance.degrees))
 
 
 def of_groups(
-    base: Sequence[Sequence[float]], head: Sequence[Sequence[float]], ledger: Variance = NOTHING_KNOWN
+    base: Sequence[Sequence[float]],
+    head: Sequence[Sequence[float]],
+    ledger: Variance = NOTHING_KNOWN,
+    suite: Suite | None = None,
 ) -> Evidence:
     """Evidence from saved runs: rows of logs per metric, one value per run; the groups need not be equally large.
 
     Their common variance, moderated; where neither ledger nor the suite tell it, a stated default takes part.
+    ``suite`` is that of the rows of ``base`` unless given.
     """
-    own, other = _variances(base), _variances(head)
+    suite = suite or suite_of(base)
+    old, new = drawn_in(base, base, suite.deviation), drawn_in(head, base, suite.deviation)
+    own, other = _variances(old), _variances(new)
     degrees = np.asarray(own.degrees + other.degrees)
     pooled = (own.value * own.degrees + other.value * other.degrees) / np.maximum(degrees, 1.0)
-    both = Variance(pooled, degrees)
-    prior = fit_prior(pooled, degrees)
+    prior = suite.prior
     if prior.degrees == 0:  # where the ledger knows a benchmark, it speaks instead of the default
         prior = Variance(UNCALIBRATED.value, np.where(np.asarray(ledger.degrees) > 0, 0.0, UNCALIBRATED.degrees))
-    variance = moderated(both, prior, ledger)
-    shares = np.array([1 / len(old) + 1 / len(new) for old, new in zip(base, head, strict=True)])
-    return Evidence(_means(head) - _means(base), np.sqrt(variance.value * shares), np.asarray(variance.degrees))
+    variance = moderated(Variance(pooled, degrees), prior, ledger)
+    shares = np.array([_share(before) + _share(now) for before, now in zip(old, new, strict=True)])
+    return Evidence(_means(new) - _means(old), np.sqrt(variance.value * shares), np.asarray(variance.degrees))
 
 
 def promising(evidence: Evidence, limits: Limits) -> Booleans:
@@ -109,9 +174,13 @@ def promising(evidence: Evidence, limits: Limits) -> Booleans:
     return (evidence.p < SCREEN_TAIL) & (evidence.mean > np.log1p(limits.threshold * SCREEN_PART))
 
 
-def proven(evidence: Evidence, limits: Limits) -> Booleans:
-    """Which became worse: significantly over all metrics given (Holm), and by the threshold at least."""
-    return (holm(evidence.p) <= limits.alpha) & (evidence.mean >= limits.log)
+def proven(evidence: Evidence, limits: Limits, family: int = 0) -> Booleans:
+    """Which became worse: significantly over all metrics given (Holm), and by the threshold at least.
+
+    ``family``: how many metrics there were before candidates were chosen, where the second look is not independent of
+    the first: against saved runs, both compare with the same history, and its error is the same in both.
+    """
+    return (holm(evidence.p, family) <= limits.alpha) & (evidence.mean >= limits.log)
 
 
 def detectable(
@@ -132,5 +201,10 @@ def _variances(rows: Sequence[Sequence[float]]) -> Variance:
     return Variance(found[:, 0], found[:, 1])
 
 
+def _share(row: Sequence[float]) -> float:
+    """The variance of a mean as a part of that of a value; infinite without values."""
+    return 1 / len(row) if len(row) else math.inf
+
+
 def _means(rows: Sequence[Sequence[float]]) -> Floats:
-    return np.array([float(np.mean(row)) for row in rows])
+    return np.array([float(np.mean(row)) if len(row) else np.nan for row in rows])

@@ -24,8 +24,9 @@ SMALLEST_VARIANCE = 1e-8
 """Of a log ratio: 0.01 %, finer than anything a benchmark repeats, so that equal samples are not infinitely certain."""
 FEWEST_FOR_PRIOR = 10
 """Benchmarks below which the variances say too little about how variances scatter."""
-MOST_LEDGER_DEGREES = 40.0
-"""What a ledger may count for at most: the machine of the calibration is not quite the machine of today."""
+MOST_DEGREES = 40.0
+"""What the suite or the ledger may count for at most: however much alike benchmarks look, one of its own kind must be
+able to speak, and the machine of the calibration is not quite the machine of today."""
 POWER = 0.8
 """Of the smallest detectable change."""
 STEP, STEPS = 0.0005, 14_000
@@ -76,12 +77,13 @@ def trigamma_inverse(value: float) -> float:
 def fit_prior(variances: ArrayLike, degrees: ArrayLike) -> Variance:
     """How the true variances of a suite scatter: their typical value, worth so many degrees of freedom.
 
-    ``variances`` and ``degrees``: one per benchmark, those with 0 degrees ignored. Method of moments on the logarithms
-    (Smyth 2004, section 6.2). Degrees are infinite where the variances differ no more than chance explains. Nothing is
-    known (0 degrees) from fewer than ten benchmarks.
+    ``variances`` and ``degrees``: one per benchmark; those with 0 degrees or that are not finite are ignored. Method of
+    moments on the logarithms (Smyth 2004, section 6.2). Degrees are infinite where the variances differ no more than
+    chance explains. Nothing is known (0 degrees) from fewer than ten benchmarks.
     """
     s2, d = np.asarray(variances, float), np.asarray(degrees, float)
-    s2, d = np.maximum(s2[d > 0], SMALLEST_VARIANCE), d[d > 0]
+    usable = (d > 0) & np.isfinite(s2)
+    s2, d = np.maximum(s2[usable], SMALLEST_VARIANCE), d[usable]
     if len(s2) < FEWEST_FOR_PRIOR:
         return NOTHING_KNOWN
     e = np.log(s2) - digamma(d / 2) + np.log(d / 2)
@@ -97,15 +99,13 @@ def moderated(own: Variance, prior: Variance, ledger: Variance = NOTHING_KNOWN) 
     """Each variance drawn towards the suite's and towards what this machine's ledger knows of the benchmark.
 
     The mean of the three, weighted with their degrees of freedom, of which the result has the sum; where nothing at all
-    is known, 0 degrees. Arrays broadcast.
+    is known, 0 degrees. The suite and the ledger count for 40 degrees at most. Arrays broadcast.
     """
-    known = np.minimum(ledger.degrees, MOST_LEDGER_DEGREES)
-    degrees = np.asarray(own.degrees + prior.degrees + known, float)
-    if np.isinf(prior.degrees).all():  # the others weigh nothing beside it
-        value = np.broadcast_to(np.asarray(prior.value, float), degrees.shape)
-    else:
-        weighted = own.value * np.asarray(own.degrees) + prior.value * prior.degrees + ledger.value * known
-        value = np.divide(weighted, degrees, out=np.full(degrees.shape, np.nan), where=degrees > 0)
+    known = np.minimum(ledger.degrees, MOST_DEGREES)
+    typical = np.minimum(prior.degrees, MOST_DEGREES)
+    degrees = np.asarray(own.degrees + typical + known, float)
+    weighted = own.value * np.asarray(own.degrees) + prior.value * typical + ledger.value * known
+    value = np.divide(weighted, degrees, out=np.full(degrees.shape, np.nan), where=degrees > 0)
     return Variance(np.maximum(value, SMALLEST_VARIANCE), degrees)
 
 
@@ -121,10 +121,10 @@ def critical(tail: float, degrees: float) -> float:
     return -float(stdtrit(min(degrees, 1e10), tail)) if degrees > 0 else math.inf
 
 
-def holm(p_values: ArrayLike) -> Floats:
+def holm(p_values: ArrayLike, family: int = 0) -> Floats:
     """P-values adjusted so that, over all of them, a false rejection is as probable as over one (Holm 1979).
 
-    NaN is refused.
+    ``family``: how many hypotheses there are, where more than those given; the others' p count as 1.
 
     Raises:
         ValueError: for a p-value that is NaN or outside 0 to 1.
@@ -133,7 +133,7 @@ def holm(p_values: ArrayLike) -> Floats:
     if not np.all((p >= 0) & (p <= 1)):
         raise ValueError("p-values lie between 0 and 1")
     order = np.argsort(p, kind="stable")
-    steps = p[order] * np.arange(len(p), 0, -1)
+    steps = p[order] * (max(family, len(p)) - np.arange(len(p)))
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
@@ -152,7 +152,9 @@ class Hurdle:
 
     @property
     def height(self) -> float:
-        """The smallest estimate that passes both."""
+        """The smallest estimate that passes both; infinite where nothing is known of its error."""
+        if not (self.degrees > 0 and math.isfinite(self.standard_error)):
+            return math.inf
         return max(self.smallest, critical(self.tail, self.degrees) * self.standard_error)
 
     def probability(self, change: float) -> float:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from perfgate.results.record import Run
 from perfgate.verdict.estimate import Estimate
 
 Word = Literal["same", "faster", "slower", "unsure", "new", "gone", "unjudged", "failed", "skipped"]
+PASSED, REGRESSED, USAGE_ERROR, NOT_JUDGED = range(4)
+"""Exit codes."""
 SEVERITY: tuple[Word, ...] = ("failed", "slower", "unjudged", "gone", "unsure", "new", "faster", "skipped", "same")
 """Worst first: the order of reports, and which word a benchmark gets whose metrics have several."""
+WORTH_LISTING = {"slower", "unjudged"}
+"""Words of which every metric's reason is told, not only the first one's."""
 FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement"}
 """Reasons that fail the session whatever the word: a comparison that cannot happen must not look like a clean one."""
 
@@ -31,11 +37,23 @@ class Verdict:
     """Head / base of that metric, above 1 where it got worse; ``None`` where nothing was compared."""
     threshold: float | None = None
     """The change that would have been too much, as a fraction."""
+    detectable: float | None = None
+    """The smallest change that these data would have shown in four of five cases, as a fraction; ``None`` where
+    nothing is uncertain, infinite where none would have been seen."""
+
+
+def unjudged(name: str, code: str, reason: str, metric: str = "") -> Verdict:
+    """A verdict that there can be none, and why."""
+    return Verdict(id=name, word="unjudged", code=code, reason=reason, metric=metric)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict that stands for all of a benchmark's metrics."""
-    return min(verdicts, key=lambda each: SEVERITY.index(each.word))
+    """The verdict that stands for all of a benchmark's metrics; the reasons of others as bad stand beside its own."""
+    ordered = sorted(verdicts, key=lambda each: SEVERITY.index(each.word))
+    others = [each.reason for each in ordered[1:] if each.word == ordered[0].word and each.word in WORTH_LISTING]
+    if not others:
+        return ordered[0]
+    return dataclasses.replace(ordered[0], reason="; ".join([ordered[0].reason, *others]))
 
 
 def tally(verdicts: Iterable[Verdict]) -> Mapping[Word, int]:
@@ -49,3 +67,35 @@ def is_failure(verdict: Verdict, *, strict: bool) -> bool:
     if verdict.word in {"slower", "failed"} or verdict.code in FAILING_CODES:
         return True
     return strict and (verdict.word in {"gone", "unjudged"} or verdict.code == "skipped-unexpectedly")
+
+
+def exit_code(verdicts: Sequence[Verdict], *, strict: bool) -> int:
+    """Of ``ab`` and ``compare``: 1 where something regressed or failed, 3 where something could not be judged, else 0.
+
+    Nothing judged at all is 3: a gate that measured nothing does not pass.
+    """
+    if any(is_failure(each, strict=strict) for each in verdicts if each.word != "unjudged"):
+        return REGRESSED
+    judged = any(each.word in {"same", "faster", "unsure"} for each in verdicts)
+    return NOT_JUDGED if not judged or any(each.word == "unjudged" for each in verdicts) else PASSED
+
+
+def gone(missing: Collection[str]) -> list[Verdict]:
+    """Verdicts on benchmarks that are in the baseline and in the session's scope, and did not run."""
+    reason = "in the baseline, but not run"
+    return [Verdict(id=name, word="gone", code="gone", reason=reason) for name in sorted(missing)]
+
+
+def with_verdicts(run: Run, verdicts: Sequence[Verdict], *, accept: bool = False) -> Run:
+    """The run with each record's verdict in it, so that what is slower does not become the baseline unnoticed.
+
+    ``accept`` marks what is slower as a level that was accepted and begins a new history.
+    """
+    words = {verdict.id: _word_to_keep(verdict, accept=accept) for verdict in reversed(verdicts)}
+    records = tuple(dataclasses.replace(record, verdict=words.get(record.id, "")) for record in run.records)
+    return dataclasses.replace(run, records=records)
+
+
+def _word_to_keep(verdict: Verdict, *, accept: bool) -> str:
+    accepted = verdict.code == "accepted" or (accept and verdict.word == "slower")
+    return "accepted" if accepted else verdict.word

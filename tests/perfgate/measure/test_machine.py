@@ -144,12 +144,12 @@ def test_a_process_says_what_changes_its_timing(tmp_path, monkeypatch):
     """Huge pages, threads, waiting; and nothing else of the environment."""
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     monkeypatch.setenv("SECRET_TOKEN", "hunter2")
-    process = environment.describe_process(torch.device("cpu"), None, tmp_path)
+    process = environment.describe_process(torch.device("cpu"), None, tmp_path, "src/workloads")
     assert process.tunables["huge_pages"] == "on"
     assert process.threads == torch.get_num_threads()
     assert "hunter2" not in str(process)
     monkeypatch.delenv("GLIBC_TUNABLES")
-    assert environment.describe_process(torch.device("cpu"), None, tmp_path).tunables["huge_pages"] == "off"
+    assert environment.describe_process(torch.device("cpu"), None, tmp_path, "src/workloads").tunables["huge_pages"] == "off"
 
 
 def test_the_canary_reads_two_positive_times():

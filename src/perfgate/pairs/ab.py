@@ -1,0 +1,212 @@
+"""``perfgate ab``: base against head, in pairs of fresh processes whose rounds alternate; two stages."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from perfgate import repository, settings
+from perfgate.errors import ComparisonError
+from perfgate.pairs.checkouts import Checkout, checked_out, overlay, runs_differently
+from perfgate.pairs.experiment import Experiment
+from perfgate.pairs.plan import Wanted, starter
+from perfgate.pairs.proof import Proof, subject_prover, suite_prover
+from perfgate.pairs.unmeasured import unmeasured
+from perfgate.results.ledger import Ledger, read_ledger
+from perfgate.settings import Settings
+from perfgate.verdict import accepted
+from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs
+from perfgate.verdict.verdicts import Verdict
+
+PREPARE_SECONDS = 3600
+
+
+@dataclass(kw_only=True)
+class Result:
+    """What a comparison came to."""
+
+    base: str
+    """How to call each side."""
+    head: str
+    notes: list[str] = field(default_factory=list)
+    """What to know about it."""
+    identical: bool = False
+    """Whether nothing that runs differs; then nothing was measured."""
+    verdicts: list[Verdict] = field(default_factory=list)
+    first: list[Pair] = field(default_factory=list)
+    fresh: list[Pair] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    working_seconds: float = 0.0
+    """Of ``seconds``, those in which a measuring process worked; the rest is overhead."""
+    candidates: set[str] = field(default_factory=set)
+    rules: Rules | None = None
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Where progress goes."""
+
+    say: Callable[[str], None]
+    """A line."""
+    tick: Callable[[str], None] = lambda _: None
+    """The benchmark that begins."""
+
+
+def compare_commits(wanted: Wanted, voice: Voice) -> Result:
+    """Measure and judge.
+
+    Raises:
+        RepositoryError: where git cannot give a side.
+        SettingsError: for wrong settings.
+        ComparisonError: where nothing could be measured, or both sides imported the same code.
+    """
+    started = time.perf_counter()
+    ours = settings.load(wanted.project)
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-")))
+        base = stack.enter_context(checked_out(wanted.project, wanted.base, "base", scratch, ours.results))
+        head = stack.enter_context(checked_out(wanted.project, wanted.head, "head", scratch, ours.results))
+        instrument = base if wanted.instrument == "base" else head
+        chosen = settings.load(instrument.root)
+        result = Result(base=base.label, head=head.label)
+        result.notes += _notes(wanted, base, head, chosen)
+        if _identical(wanted, base, head, chosen):
+            result.identical = True
+            return result
+        experiment = _experiment(wanted, (base, head), chosen, scratch, voice)
+        _run(experiment, wanted, chosen, result, voice)
+        result.verdicts = _accepted(wanted, head, base, result.verdicts, chosen)
+    result.seconds = time.perf_counter() - started
+    result.working_seconds = experiment.working_seconds
+    return result
+
+
+def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Result, voice: Voice) -> None:
+    """Both stages."""
+    started = time.perf_counter()
+    for number in range(wanted.first):
+        result.first.append(experiment.pair(number))
+        spent = time.perf_counter() - started
+        left = spent / (number + 1) * (wanted.first - number - 1)
+        voice.say(f"pair {number + 1} of {wanted.first} after {_minutes(spent)}; about {_minutes(left)} to go")
+    heard = experiment.heard
+    result.machine = heard["head"].machine or heard["base"].machine
+    ledger = _ledger(wanted, chosen, result.machine)
+    torches = _torches(heard["base"].machine, heard["head"].machine)
+    result.rules = rules = Rules(settings=chosen, ledger=ledger, torches=torches, fresh=wanted.fresh)
+    result.candidates = first_stage(result.first, rules).candidates if wanted.fresh else set()
+    if result.candidates:
+        voice.say(f"{len(result.candidates)} may have changed: {wanted.fresh} fresh pairs of them decide")
+    for number in range(wanted.fresh if result.candidates else 0):
+        result.fresh.append(experiment.pair(wanted.first + number, result.candidates))
+        voice.say(f"fresh pair {number + 1} of {wanted.fresh}")
+    judged = judge_pairs(result.first, result.fresh, rules)
+    result.verdicts = unmeasured(heard["base"], heard["head"], judged)
+
+
+def _experiment(
+    wanted: Wanted, sides: tuple[Checkout, Checkout], chosen: Settings, scratch: Path, voice: Voice
+) -> Experiment:
+    base, head = sides
+    instrument = base if wanted.instrument == "base" else head
+    for side in sides:
+        _prepare(wanted, side)
+    starters = []
+    for side in sides:
+        subject = None if wanted.suite else side.subject(chosen.subject)
+        packages = instrument.root / Path(chosen.subject).parent
+        imports = overlay(scratch / f"{side.name}-imports", packages, subject)
+        starters.append(starter(wanted, side, instrument, imports, scratch))
+    return Experiment(
+        starters=starters,
+        prove=_prover(wanted, sides, chosen),
+        say=voice.say,
+        tick=voice.tick,
+        alternating=wanted.alternating,
+    )
+
+
+def _prover(wanted: Wanted, sides: Sequence[Checkout], chosen: Settings) -> Proof:
+    if wanted.suite:
+        return suite_prover({side.name: side.root for side in sides}, wanted.project)
+    return subject_prover({side.name: side.subject(chosen.subject) for side in sides})
+
+
+def _prepare(wanted: Wanted, side: Checkout) -> None:
+    if not wanted.prepare:
+        return
+    done = subprocess.run(  # noqa: S602 - the user's own command
+        wanted.prepare,
+        shell=True,
+        cwd=side.root,
+        capture_output=True,
+        text=True,
+        timeout=PREPARE_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        tail = "\n  ".join((done.stdout + done.stderr).strip().splitlines()[-10:])
+        raise ComparisonError(f"--prepare failed in {side.label} with exit code {done.returncode}:\n  {tail}")
+
+
+def _identical(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> bool:
+    """Whether nothing that runs differs. A commit against itself is a self-check, and is measured."""
+    if wanted.base_python != wanted.head_python or wanted.base == wanted.head:
+        return False
+    if wanted.suite:
+        return not runs_differently(_changed(wanted))
+    trees = {repository.tree_hash(side.subject(chosen.subject)) for side in (base, head)}
+    return len(trees) == 1
+
+
+def _changed(wanted: Wanted) -> list[str]:
+    return repository.changed_files(wanted.project, wanted.base or "HEAD", wanted.head)
+
+
+def _notes(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> Iterator[str]:
+    """Whose instrument judges, and what else the change touches."""
+    if wanted.suite or base.commit["id"] == repository.UNKNOWN:
+        return
+    changed = _changed(wanted)
+    own = [name for name in changed if name.startswith(("src/perfgate/", "benches/", "conftest.py", "pyproject.toml"))]
+    whose = base if wanted.instrument == "base" else head
+    if own:
+        files = ", ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
+        yield f"the change touches the instrument or the benchmarks ({files}): those of {whose.label} measure both"
+    if any(name.startswith(f"{chosen.results}/") for name in changed):
+        yield f"the change touches {chosen.results}/: saved runs, the ledger or what is accepted"
+
+
+def _ledger(wanted: Wanted, chosen: Settings, machine: dict[str, Any]) -> Ledger:
+    slug = machine.get("slug")
+    return read_ledger(wanted.project / chosen.results / str(slug)) if slug else Ledger()
+
+
+def _torches(base: dict[str, Any], head: dict[str, Any]) -> str:
+    before, now = (each.get("soft", {}).get("torch", "") for each in (base, head))
+    return f"{before} -> {now}" if before != now else ""
+
+
+def _accepted(
+    wanted: Wanted, head: Checkout, base: Checkout, verdicts: list[Verdict], chosen: Settings
+) -> list[Verdict]:
+    """What ``accepted.toml`` of head says about it."""
+    entries = accepted.read_accepted(head.root / chosen.results / accepted.NAME)
+
+    def since(commit: str) -> bool | None:
+        return repository.came_between(wanted.project, commit, base.commit["id"], head.commit["id"])
+
+    return accepted.apply(verdicts, entries, since, datetime.now(UTC).date())
+
+
+def _minutes(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

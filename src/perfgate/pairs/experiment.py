@@ -1,0 +1,156 @@
+"""Pairs of processes, one after the other: everything a stage measures, whatever dies in it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from perfgate.errors import ComparisonError
+from perfgate.pairs.plan import Starter
+from perfgate.pairs.proof import Proof
+from perfgate.pairs.schedule import take_turns
+from perfgate.pairs.side import Death, Side
+from perfgate.results.record import Process, Record
+from perfgate.verdict.levels import canary_log
+from perfgate.verdict.paired import Pair
+
+MOST_RESTARTS = 5  # of one pair, after deaths
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "SIGKILL")
+
+
+@dataclass
+class Heard:
+    """What the processes of one side told, over all pairs."""
+
+    ids: dict[str, None] = field(default_factory=dict)
+    """Benchmarks collected."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Files that could not be collected, and why."""
+    outcomes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Why a benchmark had no record in some pair."""
+    deaths: dict[str, Death] = field(default_factory=dict)
+    """Benchmarks that the process did not survive."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """State of the last process and what it imported."""
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    def reasons(self) -> Iterator[tuple[str, str]]:
+        """Benchmarks without a record, and why."""
+        yield from ((name, each["reason"]) for name, each in self.outcomes.items())
+        yield from ((name, each.reason) for name, each in self.deaths.items())
+
+
+@dataclass
+class Experiment:
+    """Measures pairs."""
+
+    starters: Sequence[Starter]
+    """Of base and head."""
+    prove: Proof
+    say: Callable[[str], None]
+    """Shows a line of progress."""
+    tick: Callable[[str], None]
+    """Called before each benchmark with its id."""
+    alternating: bool
+    heard: dict[str, Heard] = field(default_factory=lambda: {"base": Heard(), "head": Heard()})
+    alone: set[str] = field(default_factory=set)
+    """Benchmarks that do not fit beside their other side, and are measured one after the other."""
+    working_seconds: float = 0.0
+    """How long measuring processes held the turn."""
+
+    def pair(self, number: int, only: Collection[str] | None = None) -> Pair:
+        """One pair: all benchmarks, or those in ``only``, in an order of its own, the same on both sides.
+
+        Raises:
+            ComparisonError: where a process cannot even start, or imported other code than it should.
+        """
+        starters = self.starters if number % 2 == 0 else self.starters[::-1]
+        records: dict[str, dict[str, Record]] = {"base": {}, "head": {}}
+        for group in [starters] if self.alternating else [[each] for each in starters]:
+            self._measure(group, number, lambda name: name not in self.alone and (not only or name in only), records)
+        if self.alternating:
+            self._set_crowded_apart()
+            late = {name for name in self.alone if not only or name in only}
+            for starter in starters if late else ():
+                self._measure([starter], number, late.__contains__, records)
+        canaries = {
+            name: canary_log(Process(**each.about["process"])) for name, each in self.heard.items() if each.about
+        }
+        return Pair(base=records["base"], head=records["head"], canaries=canaries)
+
+    def _measure(
+        self,
+        group: Sequence[Starter],
+        number: int,
+        wanted: Callable[[str], bool],
+        records: Mapping[str, dict[str, Record]],
+    ) -> None:
+        """Processes that live together; started again for the rest where one of them dies."""
+        done: set[str] = set()
+
+        def left(name: str) -> bool:
+            return wanted(name) and name not in done and not any(name in each.deaths for each in self.heard.values())
+
+        for _ in range(1 + MOST_RESTARTS):
+            known = self.known
+            if known and not any(map(left, known)):
+                return
+            sides = self._session(group, number, left)
+            for side in sides:
+                self._hear(side, records[side.launch.name])
+            if not any(side.death for side in sides):
+                return
+            done |= set.intersection(*(set(side.records) | set(side.outcomes) for side in sides))
+
+    @property
+    def known(self) -> list[str]:
+        """Benchmarks that either side has collected."""
+        return list(dict.fromkeys(name for each in self.heard.values() for name in each.ids))
+
+    def _session(self, group: Sequence[Starter], number: int, left: Callable[[str], bool]) -> list[Side]:
+        with ExitStack() as stack:
+            sides = [stack.enter_context(Side(each.launch(number))) for each in group]
+            for side in sides:
+                self._meet(side)
+            names = sorted({name for side in sides for name in side.ids if left(name)})
+            random.Random(number).shuffle(names)  # noqa: S311 - an order, not a secret
+            take_turns(sides, names, self.tick)
+        return sides
+
+    def _meet(self, side: Side) -> None:
+        """What a process says before it measures."""
+        if side.death:
+            raise ComparisonError(f"nothing could be measured: {side.death.reason}")
+        heard = self.heard[side.launch.name]
+        heard.ids.update(dict.fromkeys(side.ids))
+        heard.problems.update(side.problems)
+        heard.machine = side.machine or heard.machine
+
+    def _hear(self, side: Side, records: dict[str, Record]) -> None:
+        heard = self.heard[side.launch.name]
+        self.prove(side)
+        records.update(side.records)
+        heard.outcomes.update(side.outcomes)
+        heard.about = side.about or heard.about
+        self.working_seconds += side.working_seconds
+        if side.death:
+            heard.deaths[side.death.at] = side.death
+            self.say(f"{side.launch.name} died at {side.death.at}; the pair goes on without it")
+
+    def _set_crowded_apart(self) -> None:
+        """Benchmarks that failed for want of memory beside their other side get another chance without it."""
+        crowded = {
+            name
+            for each in self.heard.values()
+            for name, reason in each.reasons()
+            if any(sign in reason for sign in OUT_OF_MEMORY)
+        } - self.alone
+        for each in self.heard.values() if crowded else ():
+            each.outcomes = {name: found for name, found in each.outcomes.items() if name not in crowded}
+            each.deaths = {name: found for name, found in each.deaths.items() if name not in crowded}
+        if crowded:
+            self.alone |= crowded
+            self.say(f"{len(crowded)} benchmarks do not fit into memory together: measured one after the other")

@@ -1,0 +1,185 @@
+"""One measuring process, seen from its controller: it works when told to, and is heard out or given up on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any, Self
+
+from perfgate.errors import UnreadableRun
+from perfgate.results.document import parse_record
+from perfgate.results.record import Record
+from perfgate.turns import PROTOCOL
+
+GRACE_SECONDS = 5.0  # between asking a process to end and killing it
+SHOWN_LINES = 12  # of the output of a process that died
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How to start a measuring process."""
+
+    name: str
+    """``base``, ``head`` or what else to call it."""
+    command: Sequence[str]
+    """Up to the option that names the descriptor, which is appended."""
+    folder: Path
+    environment: Mapping[str, str]
+    log: Path
+    """Where its output goes."""
+    limit_seconds: float
+    """Longest work without handing back the turn."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a process ended before its time."""
+
+    at: str
+    """Benchmark it worked on; empty where it had not begun one."""
+    code: str
+    """``crashed``, ``hung`` or ``protocol``."""
+    reason: str
+
+
+@dataclass
+class Side:
+    """A process that takes turns. Its results arrive while it works and stay when it dies."""
+
+    launch: Launch
+    ids: list[str] = field(default_factory=list)
+    """Benchmarks collected."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Files that could not be collected, and why."""
+    machine: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    """State of the process and what it imported."""
+    modules: list[str] = field(default_factory=list)
+    """Files of the modules it had loaded in the end, but for those of Python and of installed packages."""
+    records: dict[str, Record] = field(default_factory=dict)
+    outcomes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Why a benchmark has no record: word, code and reason."""
+    death: Death | None = None
+    working_seconds: float = 0.0
+    """How long it held the turn."""
+
+    def __enter__(self) -> Self:
+        """Start the process and wait until it has collected."""
+        ours, theirs = Pipe()
+        self._connection = ours
+        self._message: dict[str, Any] = {}
+        self._output = self.launch.log.open("ab")
+        self._process = subprocess.Popen(
+            [*self.launch.command, f"--perfgate-turns={theirs.fileno()}"],
+            cwd=self.launch.folder,
+            env=dict(self.launch.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # so that its loader workers can be ended with it
+        )
+        theirs.close()
+        self._listen()
+        if self._message.get("protocol", PROTOCOL) != PROTOCOL:
+            self._give_up("protocol", f"its perfgate speaks protocol {self._message['protocol']}, this one {PROTOCOL}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process, whatever it is doing."""
+        self._connection.close()
+        self._end()
+        self._output.close()
+
+    def at(self, place: str, name: str = "") -> bool:
+        """Whether it waits at ``place``, of the benchmark ``name`` if given."""
+        return self._message.get("at") == place and (not name or self._message.get("id") == name)
+
+    @property
+    def wished_rounds(self) -> int:
+        """What it asked for at "agree"."""
+        return int(self._message["rounds"])
+
+    def go(self, **answer: Any) -> None:
+        """Give it the turn, and wait until it hands it back, ends or hangs."""
+        with contextlib.suppress(OSError):  # dead: listening will tell
+            self._connection.send_bytes(json.dumps(answer).encode())
+        self._listen()
+
+    def finish(self) -> None:
+        """Let it end by itself."""
+        if self.at("finish"):
+            self._connection.send_bytes(b"{}")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(self.launch.limit_seconds)
+
+    def _listen(self) -> None:
+        """Take messages until one waits for an answer."""
+        name = str(self._message.get("id", ""))
+        started = time.perf_counter()
+        self._message = {}
+        while not self.death and not self._message:
+            left = self.launch.limit_seconds - (time.perf_counter() - started)
+            try:
+                if not self._connection.poll(max(left, 0.0)):
+                    limit = f"{self.launch.limit_seconds:.0f} s"
+                    self._give_up("hung", f"worked for more than {limit} without an end (--limit)", name)
+                    break
+                self._take(json.loads(self._connection.recv_bytes()), name)
+            except (EOFError, OSError):
+                self._give_up("crashed", self._how_it_ended(), name)
+        self.working_seconds += time.perf_counter() - started
+
+    def _take(self, message: dict[str, Any], name: str) -> None:
+        if "at" in message:
+            self._message = message
+            if message["at"] == "collected":
+                self.ids, self.problems, self.machine = message["ids"], message["problems"], message["machine"]
+            return
+        content = message["content"]
+        if message["tell"] == "about":
+            self.about = content
+        elif message["tell"] == "modules":
+            self.modules = content["files"]
+        elif message["tell"] == "outcome":
+            self.outcomes[content["id"]] = content
+        else:
+            try:
+                record = parse_record(content, f"what {self.launch.name} sent")
+            except UnreadableRun as error:
+                self._give_up("protocol", str(error), name)
+                return
+            self.records[record.id] = record
+
+    def _give_up(self, code: str, reason: str, name: str = "") -> None:
+        self._end()
+        self._message = {}
+        self.death = Death(name, code, f"{self.launch.name} {reason}")
+
+    def _how_it_ended(self) -> str:
+        try:
+            status = self._process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "closed its connection without ending"
+        ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
+        lines = self.launch.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        tail = [line for line in lines if line.strip()][-SHOWN_LINES:]
+        return "\n  ".join([f"{ended}; its last lines:", *tail]) if tail else ended
+
+    def _end(self) -> None:
+        """Ask the process and everything it started to end, then make it."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._process.poll() is not None and number == signal.SIGTERM:
+                continue
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE_SECONDS)

@@ -1,0 +1,96 @@
+"""Measure candidates again, in fresh processes, before they are called slower."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfgate.pairs.schedule import take_turns
+from perfgate.pairs.side import Launch, Side
+from perfgate.results.record import Measurement, Process, Record, Run
+
+FRESH_PROCESSES = 3
+"""One process is one draw of the noise between processes; see the table of ``python -m perfgate.verdict.power``."""
+LIMIT_SECONDS = 900.0  # for one benchmark: longer than any compiles
+UNWANTED_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")  # the session's options are passed on by name
+
+
+def command(option: Any, root: Path, files: Collection[str]) -> list[str]:
+    """A pytest on ``files`` with those of the session's parsed options that decide what a benchmark measures."""
+    words = [sys.executable, "-m", "pytest", *sorted(files), "-q", f"--rootdir={root}", "-p", "no:cacheprovider"]
+    words += ["--continue-on-collection-errors", f"--perfgate-device={option.perfgate_device}"]
+    if option.inifilename:
+        words += ["-c", str(Path(option.inifilename).absolute())]
+    if option.perfgate_data:
+        words.append(f"--perfgate-data={option.perfgate_data.absolute()}")
+    for plugin in option.plugins:
+        words += ["-p", plugin]
+    for override in option.override_ini or ():
+        words += ["-o", override]
+    return words
+
+
+def measure_again(
+    words: Sequence[str], root: Path, names: Collection[str], run: Run, say: Callable[[str], None]
+) -> tuple[list[Run], list[str]]:
+    """``names`` measured in fresh processes: a run for each, with their records only; and what went wrong.
+
+    ``words`` is the command, ``run`` the run that is checked, ``say`` shows progress.
+    """
+    environment = {key: value for key, value in os.environ.items() if key not in UNWANTED_VARIABLES}
+    runs: list[Run] = []
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
+        for number in range(1, FRESH_PROCESSES + 1):
+            say(f"measuring {len(names)} again in a fresh process ({number} of {FRESH_PROCESSES})")
+            launch = Launch(
+                name="the fresh process",
+                command=words,
+                folder=root,
+                environment=environment,
+                log=Path(folder) / f"{number}.log",
+                limit_seconds=LIMIT_SECONDS,
+            )
+            with Side(launch) as side:
+                if not side.death:
+                    take_turns([side], sorted(names), lambda _: None)
+            if side.death:
+                problems.append(side.death.reason)
+            problems += [
+                f"{name}: {each['reason']}" for name, each in side.outcomes.items() if each["word"] != "skipped"
+            ]
+            if side.records and side.about:
+                process = Process(**side.about["process"])
+                runs.append(dataclasses.replace(run, processes=(process,), records=tuple(side.records.values())))
+    return runs, list(dict.fromkeys(problems))
+
+
+def with_fresh(run: Run, fresh: Sequence[Run]) -> Run:
+    """The run with the fresh processes' samples beside its own: one tuple per process, empty where not measured."""
+    again = [{record.id: record for record in each.records} for each in fresh]
+    if not any(again):
+        return run
+    records = tuple(_merged(record, [each.get(record.id) for each in again]) for record in run.records)
+    processes = (*run.processes, *(process for each in fresh for process in each.processes))
+    return dataclasses.replace(run, records=records, processes=processes)
+
+
+def _merged(record: Record, again: Sequence[Record | None]) -> Record:
+    if not any(again):
+        return record
+    measurements = tuple(_with_samples(each, again) for each in record.measurements)
+    return dataclasses.replace(record, measurements=measurements)
+
+
+def _with_samples(measurement: Measurement, again: Sequence[Record | None]) -> Measurement:
+    if measurement.kind == "counted" or not measurement.samples:
+        return measurement
+    found = [each.measurement(measurement.metric) if each else None for each in again]
+    return dataclasses.replace(
+        measurement, samples=(*measurement.samples, *(each.samples[0] if each else () for each in found))
+    )

@@ -1,0 +1,84 @@
+"""pytest's hooks in a measuring process that takes turns: run what the controller picks, when it says, and tell it all.
+
+Registered by the plugin for ``--perfgate-turns``, which only perfgate's own commands give.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import site
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from perfgate.gate import Gate
+from perfgate.turns import Taken
+
+
+class TurnHooks:
+    """The session as its controller sees it."""
+
+    def __init__(self, turns: Taken, gate: Gate, is_benchmark: Callable[[pytest.Item], bool]) -> None:
+        """``is_benchmark`` tells which collected tests to measure; all others are left out."""
+        self._turns, self._gate, self._is_benchmark = turns, gate, is_benchmark
+        self._problems: dict[str, str] = {}
+        self._told_about = False
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be collected here is no reason to measure nothing."""
+        if report.failed:
+            lines = str(report.longrepr).strip().splitlines()
+            last = next((line for line in reversed(lines) if line.startswith("E ")), lines[-1] if lines else "")
+            self._problems[report.nodeid] = last.removeprefix("E").strip()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Offer what was collected; keep what the controller wants, in its order."""
+        found = {item.nodeid: item for item in items if self._is_benchmark(item)}
+        measured = any("measure" in item.fixturenames for item in found.values())  # type: ignore[attr-defined]
+        machine = dataclasses.asdict(self._gate.machine) if measured else {}
+        items[:] = [found[name] for name in self._turns.collected(list(found), self._problems, machine)]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Wait for the turn; afterwards, tell what came of it."""
+        self._turns.start(item.nodeid)
+        result = yield
+        self._tell(item.nodeid)
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """End only when told to: ending takes time, too."""
+        self._turns.tell("modules", {"files": sorted(_own_modules())})
+        self._turns.finish()
+
+    def _tell(self, name: str) -> None:
+        if not self._told_about and self._gate.process:
+            process = dataclasses.asdict(self._gate.process)
+            self._turns.tell("about", {"process": process, "imported": _imported(self._gate.settings.subject)})
+            self._told_about = True
+        for record in self._gate.records:
+            if record.id == name:
+                self._turns.tell("record", dataclasses.asdict(record))
+        outcome = self._gate.outcomes.get(name)
+        if outcome:
+            told = {key: getattr(outcome, key) for key in ("id", "word", "code", "reason")}
+            self._turns.tell("outcome", told)
+
+
+def _own_modules() -> Iterator[str]:
+    """Files of loaded modules that belong neither to Python nor to an installed package."""
+    installed = tuple({sys.prefix, sys.base_prefix, *site.getsitepackages(), site.getusersitepackages()})
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and not file.startswith(installed):
+            yield str(Path(file).resolve())
+
+
+def _imported(subject: str) -> str:
+    """Folder that the subject's package was imported from, links resolved; empty where it was not imported."""
+    module = sys.modules.get(Path(subject).name)
+    return str(Path(module.__file__).resolve().parent) if module and module.__file__ else ""

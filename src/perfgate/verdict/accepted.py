@@ -1,0 +1,117 @@
+"""``results/accepted.toml``: regressions that somebody took on purpose, with a reason, a limit and an end.
+
+[[accepted]]
+benchmark = "benches/test_amp.py::test_train_step[amp-bf16-mlp-b128]"
+metric = "wall_seconds"
+from_commit = "4f0c2a9be1d7"      # the commit that made it worse
+reason = "loss scaling checks every gradient now"
+limit = 0.08                      # up to 8 % worse
+expires = 2027-03-31
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from perfgate.errors import SettingsError
+from perfgate.verdict.verdicts import Verdict
+
+NAME = "accepted.toml"
+FIELDS = {"benchmark": str, "metric": str, "from_commit": str, "reason": str, "limit": (int, float), "expires": date}
+SHORTEST_COMMIT = 7
+Since = Callable[[str], bool | None]
+"""Whether a commit is part of head and not yet of base; ``None`` where git cannot tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """One entry."""
+
+    benchmark: str
+    metric: str
+    from_commit: str
+    """The commit that made it worse: the entry speaks where head has it and base does not."""
+    reason: str
+    limit: float
+    """Largest change that is accepted, as a fraction."""
+    expires: date
+    """Last day."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            SettingsError: naming the field.
+        """
+        where = f"{NAME}: entry for {self.benchmark!r}"
+        if not 0 < self.limit < 100:
+            raise SettingsError(f"{where}: limit = {self.limit}: a fraction is expected (0.05 is 5 %)")
+        if len(self.from_commit) < SHORTEST_COMMIT or not all(each in "0123456789abcdef" for each in self.from_commit):
+            raise SettingsError(f"{where}: from_commit = {self.from_commit!r}: at least 7 hex digits are expected")
+        if not self.reason.strip():
+            raise SettingsError(f"{where}: reason: say why it is accepted")
+
+
+def read_accepted(file: Path) -> list[Accepted]:
+    """The entries of the file; none where there is no file.
+
+    Raises:
+        SettingsError: where it cannot be read, naming what is wrong.
+    """
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{file}: not readable as TOML: {error}") from error
+    tables = document.get("accepted", [])
+    if set(document) - {"accepted"} or not isinstance(tables, list):
+        raise SettingsError(f"{file}: only [[accepted]] tables are expected")
+    return [_entry(each, file) for each in tables]
+
+
+def _entry(table: dict[str, Any], file: Path) -> Accepted:
+    where = f"{file.name}: entry for {table.get('benchmark', '(no benchmark)')!r}"
+    for key in table.keys() ^ FIELDS.keys():
+        raise SettingsError(f"{where}: {key} is {'missing' if key in FIELDS else 'not a field'}")
+    for key, wanted in FIELDS.items():
+        if not isinstance(table[key], wanted) or isinstance(table[key], bool):  # type: ignore[arg-type]
+            raise SettingsError(f"{where}: {key} has the wrong type: {table[key]!r}")
+    return Accepted(**table)
+
+
+def apply(verdicts: Iterable[Verdict], entries: Sequence[Accepted], since: Since, today: date) -> list[Verdict]:
+    """The verdicts, where what is ``slower`` and accepted is ``same`` and says by what; the others say why not."""
+    return [_apply_one(each, entries, since, today) if each.word == "slower" else each for each in verdicts]
+
+
+def _apply_one(verdict: Verdict, entries: Sequence[Accepted], since: Since, today: date) -> Verdict:
+    for entry in entries:
+        if (entry.benchmark, entry.metric) != (verdict.id, verdict.metric):
+            continue
+        why_not = _objection(entry, verdict, since, today)
+        if why_not:
+            return dataclasses.replace(verdict, reason=f"{verdict.reason}; not accepted by {NAME}: {why_not}")
+        note = f"accepted up to {entry.limit:.1%} until {entry.expires}: {entry.reason}"
+        return dataclasses.replace(verdict, word="same", code="accepted", reason=f"{verdict.reason}; {note}")
+    return verdict
+
+
+def _objection(entry: Accepted, verdict: Verdict, since: Since, today: date) -> str:
+    """Why the entry does not speak here; empty where it does."""
+    if today > entry.expires:
+        return f"the entry expired on {entry.expires}"
+    if verdict.change is None or verdict.change.value > 1 + entry.limit:
+        return f"it is more than the limit of {entry.limit:.1%}"
+    concerned = since(entry.from_commit)
+    if concerned is None:
+        return f"git cannot tell whether commit {entry.from_commit} is new here (a shallow clone?)"
+    return (
+        "" if concerned else f"commit {entry.from_commit} is not what is new here: it is in base already or not in head"
+    )
