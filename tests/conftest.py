@@ -87,6 +87,14 @@ def times(*values, metric="wall_seconds", better="lower", kind="sampled"):
     return Measurement(metric=metric, unit="s", better=better, kind=kind, samples=(values,))
 
 
+SPREAD = (1.02, 0.98, 1.0, 0.99, 1.0, 1.01, 1.0, 1.0)  # rounds around their median, the same on both sides
+
+
+def around(middle, **fields):
+    """A measurement of eight rounds that differ, with this median."""
+    return times(*(middle * each for each in SPREAD), **fields)
+
+
 def count(metric, value, better="lower", **table):
     """A counted measurement."""
     return Measurement(metric=metric, unit="count", better=better, kind="counted", samples=((value,),), table=table)

@@ -117,9 +117,11 @@ class Side:
     def finish(self) -> None:
         """Let it end by itself."""
         if self.at("finish"):
+            started = time.perf_counter()
             self._connection.send_bytes(b"{}")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(self.launch.limit_seconds)
+            self.working_seconds += time.perf_counter() - started
 
     def _listen(self) -> None:
         """Take messages until one waits for an answer."""

@@ -23,7 +23,10 @@ def exceeded_limits(limits: Sequence[Limit], records: Iterable[Record], baseline
     verdicts = []
     for record in records if limits else ():
         base = old.get(record.id)
-        ours, theirs = _statistics(record), _statistics(base) if base and base.identity == record.identity else None
+        ours, theirs = (
+            stock_statistics(record),
+            stock_statistics(base) if base and base.identity == record.identity else None,
+        )
         reasons = [limit.fails(ours, theirs) for limit in limits] if ours and theirs else []
         verdicts += [
             Verdict(id=record.id, word="slower", code="stock-limit", reason=reason, metric="wall_seconds")
@@ -33,7 +36,7 @@ def exceeded_limits(limits: Sequence[Limit], records: Iterable[Record], baseline
     return verdicts
 
 
-def _statistics(record: Record) -> Any:
+def stock_statistics(record: Record) -> Any:
     """pytest-benchmark's statistics of the record's times; ``None`` without any."""
     from pytest_benchmark.stats import Stats
 

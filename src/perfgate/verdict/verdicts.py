@@ -49,11 +49,17 @@ def unjudged(name: str, code: str, reason: str, metric: str = "") -> Verdict:
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict that stands for all of a benchmark's metrics; the reasons of others as bad stand beside its own."""
-    ordered = sorted(verdicts, key=lambda each: SEVERITY.index(each.word))
+    ordered = sorted(verdicts, key=_importance)
     others = [each.reason for each in ordered[1:] if each.word == ordered[0].word and each.word in WORTH_LISTING]
     if not others:
         return ordered[0]
     return dataclasses.replace(ordered[0], reason="; ".join([ordered[0].reason, *others]))
+
+
+def _importance(verdict: Verdict) -> tuple[int, bool]:
+    """Worst first. Among equals a count, which is certain; of what is fine the noisy one, which says how surely."""
+    counted = verdict.detectable is None
+    return SEVERITY.index(verdict.word), counted if verdict.word == "same" else not counted
 
 
 def tally(verdicts: Iterable[Verdict]) -> Mapping[Word, int]:

@@ -1,0 +1,197 @@
+"""Does the gate keep its promises on this machine? A/A and planted slow-downs, beside pytest-benchmark's own rule.
+
+Makes a project of ten benchmarks in a temporary git repository. In head, a busy loop of known length slows two of them
+by 5 % and two by 10 %; six are untouched. Compares base with head again and again with ``perfgate ab``'s own code, and
+counts false alarms among the untouched ones and detections among the others; beside them, what
+``--benchmark-compare-fail=median:5%`` says of one base process and one later head process of the same measurements.
+
+    python tools/gate_evidence.py --runs 20 --save evidence.jsonl
+
+A run takes about 3 minutes on two cores, so 20 take about an hour. Every run is appended to the file at once, and
+``--runs 0`` prints the table of what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_benchmark.utils import parse_compare_fail
+
+from perfgate.pairs.ab import Result, Voice, compare_commits
+from perfgate.pairs.plan import Wanted
+from perfgate.results.record import Record
+from perfgate.verdict.stock import stock_statistics
+
+SETTINGS = """
+[tool.perfgate]
+subject = "src/planted"
+warmup_seconds = 0.2
+timed_seconds = 0.25
+"""
+BENCH = """
+import time
+import pytest
+from planted import DELAYS
+from workloads import MLP, ResNet18Cifar, Transformer
+
+STEPS = {
+    "mlp": lambda: MLP(batch_size=64).train_step(),
+    "mlp-inference": lambda: MLP(batch_size=256).inference_step(),
+    "transformer": lambda: Transformer(batch_size=1).train_step(),
+    "transformer-inference": lambda: Transformer(batch_size=2).inference_step(),
+    "resnet": lambda: ResNet18Cifar(batch_size=2).inference_step(),
+}
+CASES = [f"{name}/{number}" for name in STEPS for number in (1, 2)]
+
+@pytest.mark.parametrize("case", CASES)
+def test_step(measure, case):
+    step, delay = STEPS[case.partition("/")[0]](), DELAYS.get(case, 0.0)
+    plain = step.run
+
+    def run():
+        plain()
+        end = time.perf_counter() + delay
+        while time.perf_counter() < end:
+            pass
+
+    if delay:
+        step.run = run
+    measure(step)
+"""
+PLANTED = {"mlp/2": 0.05, "transformer-inference/2": 0.05, "mlp-inference/2": 0.10, "resnet/2": 0.10}
+STOCK = parse_compare_fail("median:5%")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git in ``folder``, as nobody in particular."""
+    identity = ["-c", "user.name=evidence", "-c", "user.email=evidence@localhost"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)  # noqa: S603, S607
+
+
+def make_project(folder: Path, delays: dict[str, float]) -> None:
+    """Two commits: ``base`` without delays, ``head`` with them."""
+    for name, content in (
+        ("pyproject.toml", SETTINGS),
+        ("benches/test_evidence.py", BENCH),
+        ("src/planted/__init__.py", "DELAYS = {}\n"),
+    ):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    git(folder, "init", "--quiet", "--initial-branch=base")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message=base")
+    git(folder, "switch", "--quiet", "--create=head")
+    (folder / "src/planted/__init__.py").write_text(f"DELAYS = {delays!r}\n", encoding="utf-8")
+    git(folder, "commit", "--quiet", "--all", "--allow-empty", "--message=head")
+
+
+def case_of(name: str) -> str:
+    """The parameter in a node id."""
+    return name.partition("[")[2].rstrip("]")
+
+
+def step_seconds(folder: Path) -> dict[str, float]:
+    """How long each step takes, from two pairs of base with itself."""
+    make_project(folder, {})
+    result = compare_commits(Wanted(project=folder, base="base", head="base", first=2, fresh=0), Voice(lambda _: None))
+    return {
+        case_of(name): statistics.median(value for pair in result.first for value in _walls(pair.base[name]))
+        for name in result.first[0].base
+    }
+
+
+def _walls(record: Record) -> Sequence[float]:
+    found = record.measurement("wall_seconds")
+    return found.values if found else ()
+
+
+def one_run(delays: dict[str, float]) -> dict[str, Any]:
+    """Compare base with head once; the words of both gates by case."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_project(folder, delays)
+        result = compare_commits(Wanted(project=folder, base="base", head="head"), Voice(lambda _: None))
+    return {
+        "seconds": round(time.perf_counter() - started, 1),
+        "overhead": round(1 - result.working_seconds / result.seconds, 4),
+        "ours": {case_of(each.id): each.word for each in result.verdicts},
+        "ratios": {case_of(each.id): round(each.change.value, 4) for each in result.verdicts if each.change},
+        "stock": stock_words(result),
+    }
+
+
+def stock_words(result: Result) -> dict[str, str]:
+    """What pytest-benchmark's limit says of a base process of the first pair and a head process of the second."""
+    words = {}
+    for name, base in result.first[0].base.items():
+        head = result.first[1].head.get(name)
+        if head is not None:
+            failed = STOCK.fails(stock_statistics(head), stock_statistics(base))
+            words[case_of(name)] = "slower" if failed else "same"
+    return words
+
+
+def table(runs: Sequence[dict[str, Any]]) -> str:
+    """Alarms and detections of both gates."""
+    lines = [f"{len(runs)} runs of 10 benchmarks, {sum(each['seconds'] for each in runs) / 60:.0f} min in all"]
+    lines.append(f"{'':<34}{'perfgate ab':>14}{'median:5%':>14}")
+    for title, size in (
+        ("clean suites (6 benchmarks) red", 0.0),
+        ("5 % slower: named", 0.05),
+        ("10 % slower: named", 0.10),
+    ):
+        cells = [count(runs, gate, size) for gate in ("ours", "stock")]
+        lines.append(f"{title:<34}{cells[0]:>14}{cells[1]:>14}")
+    clean = [ratio - 1 for each in runs for case, ratio in each["ratios"].items() if case not in PLANTED]
+    lines.append(
+        f"clean benchmarks: mean {statistics.mean(clean):+.2%}, standard deviation {statistics.stdev(clean):.2%}"
+    )
+    words = [word for each in runs for case, word in each["ours"].items() if case not in PLANTED]
+    lines.append("clean verdicts: " + ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words))))
+    lines.append(
+        f"overhead: {statistics.mean(each['overhead'] for each in runs):.1%} of the time was not measuring processes'"
+    )
+    return "\n".join(lines)
+
+
+def count(runs: Sequence[dict[str, Any]], gate: str, size: float) -> str:
+    """``3 of 20``: red suites where ``size`` is 0, else benchmarks named."""
+    if not size:
+        red = sum(any(word == "slower" for case, word in each[gate].items() if case not in PLANTED) for each in runs)
+        return f"{red} of {len(runs)}"
+    words = [each[gate].get(case, "") for each in runs for case, planted in PLANTED.items() if planted == size]
+    return f"{words.count('slower')} of {len(words)}"
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--save", type=Path, default=Path("evidence.jsonl"), help="file to append runs to")
+    arguments = parser.parse_args()
+    if arguments.runs:
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = step_seconds(Path(folder))
+        print({case: f"{each * 1e3:.2f} ms" for case, each in seconds.items()}, flush=True)
+        delays = {case: part * seconds[case] for case, part in PLANTED.items()}
+    for number in range(arguments.runs):
+        found = one_run(delays)
+        with arguments.save.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+        print(f"run {number + 1} of {arguments.runs}: {found['seconds']:.0f} s", flush=True)
+    runs = [json.loads(line) for line in arguments.save.read_text(encoding="utf-8").splitlines()]
+    print(table(runs))
+
+
+if __name__ == "__main__":
+    main()
