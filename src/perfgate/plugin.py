@@ -285,10 +285,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     gate = config.stash.get(GATE, None)
     if gate is None or not (gate.records or gate.outcomes) or _is_worker(config):
         return
+    if config.option.perfgate_turns is not None:  # the controller saves and judges
+        return
     from perfgate import scope
-    from perfgate.report.junit import failed_cases
     from perfgate.verdict.stock import exceeded_limits
-    from perfgate.verdict.verdicts import is_failure
 
     interrupted = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
     _allow_second_look(config, gate)
@@ -310,12 +310,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
     config.stash[VERDICTS] = verdicts
+    _judged(session, gate, verdicts)
+
+
+def _judged(session: pytest.Session, gate: Gate, verdicts: Sequence[Verdict]) -> None:
+    """Failed cases, the exit status, and the verdicts for machines."""
+    from perfgate.report.junit import failed_cases
+    from perfgate.report.machine import as_json
+    from perfgate.verdict.verdicts import is_failure
+
     failing = [each for each in verdicts if is_failure(each, strict=gate.wishes.strict)]
     for case in failed_cases([each for each in failing if each.word != "failed"]):
-        config.hook.pytest_runtest_logreport(report=case)
+        session.config.hook.pytest_runtest_logreport(report=case)
     nothing_judged = gate.wishes.compare and not gate.records  # all skipped: a gate that measured nothing fails
     if (failing or nothing_judged) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if gate.wishes.json:
+        about = {"command": "pytest", "saved": str(gate.saved or ""), "notes": gate.remarks}
+        gate.wishes.json.write_text(as_json(verdicts, exit_code=int(session.exitstatus), about=about), encoding="utf-8")
 
 
 def _allow_second_look(config: pytest.Config, gate: Gate) -> None:
@@ -349,7 +361,7 @@ def _stock_document(config: pytest.Config) -> dict[str, Any]:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the report."""
     gate = config.stash.get(GATE, None)
-    if gate is None:
+    if gate is None or config.option.perfgate_turns is not None:
         return
     failure = config.stash.get(FAILURE, "")
     if failure:

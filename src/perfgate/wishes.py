@@ -56,7 +56,7 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
         accept=option.perfgate_accept,
         device=option.perfgate_device,
         expect=option.perfgate_expect,
-        json=option.perfgate_json,
+        json=option.perfgate_json.absolute() if option.perfgate_json else None,
     )
 
 
@@ -66,14 +66,19 @@ def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: F
             f"--benchmark-compare took {compare!r} as the run to compare with. "
             f"Write the paths first: pytest {compare} --benchmark-compare"
         )
-    if option.benchmark_compare_fail and not compare:
-        raise SettingsError("--benchmark-compare-fail needs --benchmark-compare: there is nothing to compare with")
+    for given, why in (
+        ("benchmark_compare_fail", "there is nothing to compare with"),
+        ("perfgate_accept", "it accepts what the comparison finds slower"),
+        ("perfgate_json", "it writes the verdicts of the comparison"),
+    ):
+        if getattr(option, given) and not compare:
+            raise SettingsError(f"--{given.replace('_', '-')} needs --benchmark-compare: {why}")
+    if option.perfgate_json and not option.perfgate_json.absolute().parent.is_dir():
+        raise SettingsError(f"--perfgate-json {option.perfgate_json}: there is no such folder")
     if str(option.benchmark_timer) != STOCK_TIMER:
         raise SettingsError(
             f"--benchmark-timer={option.benchmark_timer}: only the wall clock ({STOCK_TIMER}) is judged"
         )
-    if option.perfgate_accept and not compare:
-        raise SettingsError("--perfgate-accept needs --benchmark-compare: it accepts what the comparison finds slower")
     if not compare:
         return
     if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":

@@ -165,7 +165,8 @@ def _advice(options: argparse.Namespace, result: Result) -> list[str]:
     if not slower:
         return []
     names = " or ".join(sorted({each.id.partition("::")[2].partition("[")[0] for each in slower}))
-    sides = " ".join(filter(None, [options.base, options.head]))
+    suite = f"--suite {options.suite}" if options.suite else ""
+    sides = " ".join(filter(None, [options.base, options.head, suite]))
     return [
         f"measure these alone: perfgate ab {sides} -- -k '{names}'",
         f"accept one on purpose: results/accepted.toml, see perfgate.verdict.accepted; worst: {slower[0].id}",

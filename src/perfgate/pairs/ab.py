@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import subprocess
 import tempfile
 import time
@@ -13,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from perfgate import repository, settings
-from perfgate.errors import ComparisonError
+from perfgate.errors import ComparisonError, UnreadableRun
 from perfgate.pairs.checkouts import Checkout, checked_out, overlay, runs_differently
 from perfgate.pairs.experiment import Experiment
-from perfgate.pairs.plan import Wanted, starter
+from perfgate.pairs.plan import BENCHES, Wanted, starter
 from perfgate.pairs.proof import Proof, subject_prover, suite_prover
+from perfgate.pairs.side import Side
 from perfgate.pairs.unmeasured import unmeasured
+from perfgate.report.numbers import duration
 from perfgate.results.ledger import Ledger, read_ledger
+from perfgate.results.store import Store, read
 from perfgate.settings import Settings
 from perfgate.verdict import accepted
 from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs
@@ -46,8 +51,6 @@ class Result:
     seconds: float = 0.0
     working_seconds: float = 0.0
     """Of ``seconds``, those in which a measuring process worked; the rest is overhead."""
-    candidates: set[str] = field(default_factory=set)
-    rules: Rules | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ def compare_commits(wanted: Wanted, voice: Voice) -> Result:
             result.identical = True
             return result
         experiment = _experiment(wanted, (base, head), chosen, scratch, voice)
+        other = head if instrument is base else base
+        experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
         _run(experiment, wanted, chosen, result, voice)
         result.verdicts = _accepted(wanted, head, base, result.verdicts, chosen)
     result.seconds = time.perf_counter() - started
@@ -90,26 +95,48 @@ def compare_commits(wanted: Wanted, voice: Voice) -> Result:
 
 
 def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Result, voice: Voice) -> None:
-    """Both stages."""
+    """Both stages, and the verdicts."""
+    heard = experiment.heard
     started = time.perf_counter()
     for number in range(wanted.first):
         result.first.append(experiment.pair(number))
         spent = time.perf_counter() - started
         left = spent / (number + 1) * (wanted.first - number - 1)
-        voice.say(f"pair {number + 1} of {wanted.first} after {_minutes(spent)}; about {_minutes(left)} to go")
-    heard = experiment.heard
+        voice.say(f"pair {number + 1} of {wanted.first} after {duration(spent)}; about {duration(left)} to go")
     result.machine = heard["head"].machine or heard["base"].machine
-    ledger = _ledger(wanted, chosen, result.machine)
     torches = _torches(heard["base"].machine, heard["head"].machine)
-    result.rules = rules = Rules(settings=chosen, ledger=ledger, torches=torches, fresh=wanted.fresh)
-    result.candidates = first_stage(result.first, rules).candidates if wanted.fresh else set()
-    if result.candidates:
-        voice.say(f"{len(result.candidates)} may have changed: {wanted.fresh} fresh pairs of them decide")
-    for number in range(wanted.fresh if result.candidates else 0):
-        result.fresh.append(experiment.pair(wanted.first + number, result.candidates))
+    rules = Rules(settings=chosen, ledger=_ledger(wanted, chosen, result.machine), torches=torches, fresh=wanted.fresh)
+    candidates = first_stage(result.first, rules).candidates if wanted.fresh else set()
+    if candidates:
+        voice.say(f"{len(candidates)} may have changed: {wanted.fresh} fresh pairs of them decide")
+    for number in range(wanted.fresh if candidates else 0):
+        result.fresh.append(experiment.pair(wanted.first + number, candidates))
         voice.say(f"fresh pair {number + 1} of {wanted.fresh}")
-    judged = judge_pairs(result.first, result.fresh, rules)
-    result.verdicts = unmeasured(heard["base"], heard["head"], judged)
+    result.verdicts = unmeasured(heard["base"], heard["head"], judge_pairs(result.first, result.fresh, rules))
+
+
+def _expectation(wanted: Wanted, chosen: Settings, voice: Voice) -> Callable[[Side, Sequence[str]], None]:
+    """Says, when the first process has collected, how long the first stage will take, if earlier runs tell."""
+
+    def expect(side: Side, names: Sequence[str]) -> None:
+        known = _known_seconds(wanted.project / chosen.results, str(side.machine.get("slug", "")))
+        told = [known[name] for name in names if name in known]
+        what = f"{len(names)} benchmarks, {wanted.first} pairs of processes"
+        if len(told) < len(names) / 2 or not told:
+            voice.say(f"{what}; how long that takes is known after the first pair")
+            return
+        seconds = sum(told) * len(names) / len(told) + side.working_seconds
+        voice.say(f"{what}: about {duration(2 * wanted.first * seconds)}, and more for what may have changed")
+
+    return expect
+
+
+def _known_seconds(results: Path, machine: str) -> dict[str, float]:
+    """How long each benchmark took in the newest readable run of the machine."""
+    for file in itertools.islice(Store(results).files(machine) if machine else (), 3):
+        with contextlib.suppress(UnreadableRun):
+            return {record.id: record.seconds for record in read(file).records}
+    return {}
 
 
 def _experiment(
@@ -130,8 +157,20 @@ def _experiment(
         prove=_prover(wanted, sides, chosen),
         say=voice.say,
         tick=voice.tick,
+        expect=_expectation(wanted, chosen, voice),
         alternating=wanted.alternating,
     )
+
+
+def _benchmarks_of(wanted: Wanted, side: Checkout, chosen: Settings, scratch: Path) -> list[str]:
+    """Where the change touches the benchmarks: those of the side whose own do not measure, to tell which are gone."""
+    if wanted.suite or not any(name.startswith(f"{BENCHES}/") for name in _changed(wanted)):
+        return []
+    imports = overlay(
+        scratch / f"{side.name}-own-imports", side.root / Path(chosen.subject).parent, side.subject(chosen.subject)
+    )
+    found = starter(wanted, side, side, imports, scratch).collect()
+    return [chosen.renamed.get(name, name) for name in found]
 
 
 def _prover(wanted: Wanted, sides: Sequence[Checkout], chosen: Settings) -> Proof:
@@ -205,8 +244,3 @@ def _accepted(
         return repository.came_between(wanted.project, commit, base.commit["id"], head.commit["id"])
 
     return accepted.apply(verdicts, entries, since, datetime.now(UTC).date())
-
-
-def _minutes(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -54,10 +54,14 @@ class Experiment:
     """Shows a line of progress."""
     tick: Callable[[str], None]
     """Called before each benchmark with its id."""
+    expect: Callable[[Side, Sequence[str]], None]
+    """Called once, with a process that has collected and the benchmarks to run."""
     alternating: bool
     heard: dict[str, Heard] = field(default_factory=lambda: {"base": Heard(), "head": Heard()})
     alone: set[str] = field(default_factory=set)
     """Benchmarks that do not fit beside their other side, and are measured one after the other."""
+    met: bool = False
+    """Whether a process has collected yet."""
     working_seconds: float = 0.0
     """How long measuring processes held the turn."""
 
@@ -116,6 +120,9 @@ class Experiment:
             for side in sides:
                 self._meet(side)
             names = sorted({name for side in sides for name in side.ids if left(name)})
+            if not self.met:
+                self.met = True
+                self.expect(sides[0], names)
             random.Random(number).shuffle(names)  # noqa: S311 - an order, not a secret
             take_turns(sides, names, self.tick)
         return sides

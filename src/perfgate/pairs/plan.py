@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,6 +78,20 @@ class Starter:
             log=self.scratch / f"{self.name}-{number}.log",
             limit_seconds=self.limit_seconds,
         )
+
+    def collect(self) -> list[str]:
+        """Ids of the tests that pytest collects here; none where it fails."""
+        launch = self.launch(0)
+        done = subprocess.run(
+            [*launch.command, "--collect-only"],
+            cwd=launch.folder,
+            env=dict(launch.environment),
+            capture_output=True,
+            text=True,
+            timeout=self.limit_seconds,
+            check=False,
+        )
+        return [line.strip() for line in done.stdout.splitlines() if "::" in line and not line.startswith("ERROR")]
 
     def _environment(self) -> dict[str, str]:
         environment = quiet_environment({**os.environ, **self.extra_environment})

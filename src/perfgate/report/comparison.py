@@ -13,11 +13,12 @@ from rich.table import Table
 from perfgate.report import numbers, text
 from perfgate.report.page import page
 from perfgate.report.reasons import reasons
-from perfgate.report.table import NARROW_COLUMNS, STYLES
+from perfgate.report.table import STYLES
 from perfgate.verdict.verdicts import SEVERITY, Verdict, exit_code, tally
 
 UNCHANGED = {"same", "new", "skipped", "gone"}
 MOST_ROWS = 20
+WIDE_COLUMNS = 110  # from here on a row holds a whole benchmark id beside its figures
 ENDINGS = {0: ("green", "PASS"), 1: ("red", "FAIL"), 3: ("yellow", "NOT JUDGED")}
 
 
@@ -55,7 +56,7 @@ def _blocks(comparison: Comparison, columns: int) -> Iterator[RenderableType]:
     changed.sort(key=lambda each: (SEVERITY.index(each.word), -(each.change.value if each.change else 1.0)))
     if changed:
         yield ""
-        yield from _table(changed[:MOST_ROWS]) if columns >= NARROW_COLUMNS else _lines(changed[:MOST_ROWS])
+        yield from _table(changed[:MOST_ROWS]) if columns >= WIDE_COLUMNS else _lines(changed[:MOST_ROWS])
         if len(changed) > MOST_ROWS:
             yield f"  and {len(changed) - MOST_ROWS} more"
     yield ""

@@ -4,7 +4,19 @@ from typing import get_args
 
 import pytest
 
-from perfgate.verdict.verdicts import FAILING_CODES, SEVERITY, Verdict, Word, is_failure, tally, unjudged, worst
+from perfgate.verdict.verdicts import (
+    FAILING_CODES,
+    SEVERITY,
+    Verdict,
+    Word,
+    gone,
+    is_failure,
+    tally,
+    unjudged,
+    with_verdicts,
+    worst,
+)
+from tests.conftest import record, run
 
 
 def verdict(word, reason="", **fields):
@@ -79,3 +91,30 @@ def test_reasons_of_metrics_as_bad_are_joined(word):
 def test_reasons_of_harmless_metrics_are_not_joined():
     """Six metrics that are the same need one reason."""
     assert worst([verdict("same", "one"), verdict("same", "two")]).reason == "one"
+
+
+def test_what_is_gone_is_sorted():
+    """Sets have no order."""
+    assert [each.id for each in gone({"c", "a", "b"})] == ["a", "b", "c"]
+
+
+def test_the_verdict_is_kept_with_the_record():
+    """Under which it decides what is history for the next run; without one nothing is kept."""
+    verdicts = [Verdict(id="a", word="slower", code="slower", reason=""), *gone({"c"})]
+    kept = with_verdicts(run(record("a"), record("b")), verdicts)
+    assert [each.verdict for each in kept.records] == ["slower", ""]
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "accept", "kept"),
+    [
+        ("slower", "slower", True, "accepted"),
+        ("same", "accepted", False, "accepted"),
+        ("same", "same", True, "same"),
+        ("unjudged", "flagged", True, "unjudged"),
+    ],
+)
+def test_what_was_accepted_is_kept_as_accepted(word, code, accept, kept):
+    """By the option or by the file; it begins a new history."""
+    found = with_verdicts(run(record("a")), [Verdict(id="a", word=word, code=code, reason="")], accept=accept)
+    assert [each.verdict for each in found.records] == [kept]
