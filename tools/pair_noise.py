@@ -1,130 +1,71 @@
 """How much do two processes that run the same code differ, and what makes them differ less?
 
-Takes pairs of fresh processes, both with one ResNet-18 training step, and prints the standard deviation of the log
-ratio of their medians: with and without huge pages for malloc, rounds one process after the other and alternating
-(A B B A). Identical code: every difference is noise. Run it on a quiet machine:
+Measures base against itself with ``perfgate ab``'s own code, ten small real steps in pairs of fresh processes: with and
+without huge pages for malloc, rounds one process after the other and alternating (A B B A). Identical code: every
+difference is noise. Run it on a quiet machine:
 
     python tools/pair_noise.py --pairs 8
 
-One pair takes about 12 s on two cores, so the table of 4 x 8 pairs takes about 6 minutes.
+A pair takes about 25 s on two cores, so the table of 4 x 8 pairs takes about 14 minutes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import statistics
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import tempfile
+import time
+from pathlib import Path
 
-from perfgate.launch import HUGE_PAGES, quiet_environment
+from evidence_project import make_project
+from perfgate.pairs.ab import Voice, compare_commits
+from perfgate.pairs.plan import Wanted
+from perfgate.verdict.paired import series_of
 
-WARMUP_ROUNDS = 5
 BEYOND = 0.03  # the change a gate should see
+CONFIGURATIONS = [(pages, alternating) for pages in ("off", "on") for alternating in (False, True)]
 
 
-def work() -> None:
-    """The child: reads numbers of rounds from standard input, answers with their seconds."""
-    import torch
-
-    from perfgate.measure.clock import clock_for, time_round
-    from workloads import ResNet18
-
-    step = ResNet18().train_step()
-    device = torch.device("cpu")
-    step.build(device)
-    clock = clock_for(device)
-    target = clock.target(step.run)
-    for line in sys.stdin:
-        print(json.dumps([time_round(clock, target).wall_seconds for _ in range(int(line))]), flush=True)
+def log_ratios(project: Path, *, huge_pages: str, alternating: bool) -> list[list[float]]:
+    """Log ratios of times of two pairs: one list per benchmark, 0 without noise."""
+    os.environ["GLIBC_TUNABLES"] = f"glibc.malloc.hugetlb={int(huge_pages == 'on')}"
+    wanted = Wanted(project=project, base="base", head="base", first=2, fresh=0, alternating=alternating)
+    series, _ = series_of(compare_commits(wanted, Voice(lambda _: None)).first)
+    return [each.values for each in series.values() if each.question.metric == "wall_seconds"]
 
 
-class Child:
-    """One measuring process that works only when asked."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        """``process`` runs :func:`work`."""
-        self._process = process
-
-    def take(self, rounds: int) -> list[float]:
-        """Seconds of that many rounds, taken now.
-
-        Raises:
-            RuntimeError: where the process died.
-        """
-        reading, writing = self._process.stdout, self._process.stdin
-        if reading is None or writing is None:
-            raise RuntimeError("the measuring process has no pipes")
-        print(rounds, file=writing, flush=True)
-        answer = reading.readline()
-        if not answer:
-            raise RuntimeError(f"the measuring process died with exit code {self._process.wait()}")
-        return [float(each) for each in json.loads(answer)]
-
-
-@contextmanager
-def child(*, huge_pages: bool) -> Iterator[Child]:
-    """A fresh process, with or without huge pages for malloc."""
-    environment = quiet_environment(os.environ)
-    if not huge_pages:
-        environment["GLIBC_TUNABLES"] = environment["GLIBC_TUNABLES"].replace(HUGE_PAGES, "").strip(":")
-    with subprocess.Popen(  # noqa: S603 - this very file
-        [sys.executable, __file__, "--work"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        yield Child(process)
-        if process.stdin:
-            process.stdin.close()
-
-
-def log_ratio(rounds: int, *, huge_pages: bool, alternating: bool) -> float:
-    """The log ratio of one pair: 0 without noise."""
-    with ExitStack() as stack:
-        first, second = (stack.enter_context(child(huge_pages=huge_pages)) for _ in range(2))
-        first.take(WARMUP_ROUNDS)
-        second.take(WARMUP_ROUNDS)
-        if not alternating:
-            return math.log(statistics.median(first.take(rounds)) / statistics.median(second.take(rounds)))
-        ratios = []
-        for number in range(rounds):
-            order = (first, second) if number % 2 == 0 else (second, first)
-            seconds = {each: each.take(1)[0] for each in order}
-            ratios.append(math.log(seconds[first] / seconds[second]))
-        return statistics.median(ratios)
+def row(huge_pages: str, found: list[list[float]], *, alternating: bool) -> str:
+    """One line of the table, over all benchmarks and pairs."""
+    ratios = [ratio for each in found for ratio in each]
+    deviations = sorted(math.sqrt(statistics.fmean(ratio**2 for ratio in each)) for each in found)  # about 0, the truth
+    beyond = sum(abs(ratio) > BEYOND for ratio in ratios)
+    return (
+        f"{huge_pages:<10}  {'alternating' if alternating else 'in turn':<11}  {statistics.median(deviations):>8.1%}  "
+        f"{deviations[-1]:>8.1%}  {statistics.mean(ratios):>+6.1%}  {beyond:>5} of {len(ratios)}"
+    )
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None)
-    parser.add_argument("--pairs", type=int, default=8, help="pairs of processes per row (default 8)")
-    parser.add_argument("--rounds", type=int, default=30, help="rounds of each process (default 30)")
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--pairs", type=int, default=8, help="pairs of processes per row, even (default 8)")
     arguments = parser.parse_args()
-    if arguments.work:
-        work()
-        return
-    print(f"{arguments.pairs} pairs of processes, {arguments.rounds} rounds each, resnet18-cifar-tv-b32 training step")
-    print("huge pages  rounds       standard deviation  mean    beyond 3 %")
-    for huge_pages in (False, True):
-        for alternating in (False, True):
-            ratios = [
-                log_ratio(arguments.rounds, huge_pages=huge_pages, alternating=alternating)
-                for _ in range(arguments.pairs)
-            ]
-            beyond = sum(abs(ratio) > BEYOND for ratio in ratios)
-            deviation = math.sqrt(sum(ratio**2 for ratio in ratios) / len(ratios))  # about 0, the known truth
-            print(
-                f"{'on' if huge_pages else 'off':<10}  {'alternating' if alternating else 'in turn':<11}  "
-                f"{deviation:>16.1%}    {statistics.mean(ratios):>+5.1%}  {beyond:>5} of {len(ratios)}",
-                flush=True,
-            )
+    started = time.perf_counter()
+    found: dict[tuple[str, bool], list[list[float]]] = {each: [] for each in CONFIGURATIONS}
+    with tempfile.TemporaryDirectory() as folder:
+        make_project(Path(folder), {})
+        for _ in range(arguments.pairs // 2):  # rows in turn, so that the machine's mood is spread over all
+            for configuration in CONFIGURATIONS:
+                pages, alternating = configuration
+                new = log_ratios(Path(folder), huge_pages=pages, alternating=alternating)
+                old = found[configuration] or [[] for _ in new]
+                found[configuration] = [before + now for before, now in zip(old, new, strict=True)]
+    print(f"{arguments.pairs} pairs of processes, 10 benchmarks, {(time.perf_counter() - started) / 60:.0f} min")
+    print("huge pages  rounds         median     worst    mean  beyond 3 %")
+    for (pages, alternating), each in found.items():
+        print(row(pages, each, alternating=alternating))
 
 
 if __name__ == "__main__":

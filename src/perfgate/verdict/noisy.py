@@ -143,8 +143,10 @@ def decide(first: Screen, second: Second | None, planned: Evidence | None, famil
     for row in range(len(first.questions)):
         estimate = _interval(final, place[row]) if row in place else _interval(first.evidence, row)
         changed: Word | None = "slower" if row in slower else "faster" if row in faster else None
-        how = second.how if second and row in place else ""
-        verdicts.append(_verdict(first, row, estimate, changed, how, _detectable(first, row, planned, family)))
+        again = second is not None and row in place
+        last = final.row(place[row]) if again else planned.row(row) if planned else None
+        visible = _detectable(first, row, last, family)
+        verdicts.append(_verdict(first, row, estimate, changed, second.how if second and again else "", visible))
     return verdicts
 
 
@@ -165,12 +167,14 @@ def _interval(evidence: Evidence, place: int) -> Estimate | None:
     return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
-def _detectable(first: Screen, row: int, planned: Evidence | None, family: int) -> float:
-    """As a fraction; a change must pass both stages, the last together with all other candidates (Holm)."""
-    together = family or (max(int(first.slower.sum()), 1) if planned else len(first.questions))
-    last = planned.row(row)[1:] if planned else None
+def _detectable(first: Screen, row: int, last: tuple[float, float, float] | None, family: int) -> float:
+    """As a fraction; a change must pass both stages, the last together with all other candidates (Holm).
+
+    ``last`` is mean, error and degrees of freedom of the second stage; ``None`` where there is none.
+    """
+    together = family or (max(int(first.slower.sum()), 1) if last else len(first.questions))
     threshold, alpha = float(first.limits.threshold[row]), float(first.limits.alpha[row])
-    return detectable(first.evidence.row(row)[1:], last, threshold, alpha, together)
+    return detectable(first.evidence.row(row)[1:], last[1:] if last else None, threshold, alpha, together)
 
 
 def _verdict(first: Screen, row: int, change: Estimate | None, changed: Word | None, how: str, seen: float) -> Verdict:
