@@ -49,8 +49,9 @@ def row(huge_pages: str, pairs: list[Pair], *, alternating: bool) -> str:
     process = statistics.median(each.process_deviation for each in noise)
     raw = statistics.median(each.process_deviation for each in noises([replace(one, canaries={}) for one in pairs]))
     beyond = sum(abs(ratio) > BEYOND for ratio in ratios)
+    rounds = "alternating" if alternating else "in turn"
     return (
-        f"{huge_pages:<10}  {'alternating' if alternating else 'in turn':<11}  {statistics.median(pair):>6.1%}  {pair[-1]:>6.1%}"
+        f"{huge_pages:<10}  {rounds:<11}  {statistics.median(pair):>6.1%}  {pair[-1]:>6.1%}"
         f"  {statistics.mean(ratios):>+6.1%}  {beyond:>4} of {len(ratios):<4}  {raw:>7.1%}  {process:>11.1%}"
     )
 

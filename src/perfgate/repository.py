@@ -96,8 +96,8 @@ def resolve(root: Path, revision: str) -> str:
 
 
 def ancestors(root: Path) -> frozenset[str] | None:
-    """Commits that HEAD descends from, itself included; ``None`` where git cannot tell."""
-    found = _git(root, "rev-list", "HEAD")
+    """The last 20,000 commits that HEAD descends from, itself included; ``None`` where git cannot tell."""
+    found = _git(root, "rev-list", "--max-count=20000", "HEAD")
     return frozenset(found.split()) if found else None
 
 
@@ -128,10 +128,10 @@ def files_of_working_tree(root: Path) -> list[Path]:
 
 
 def changed_files(root: Path, base: str, head: str | None) -> list[str]:
-    """Files that differ between two commits, or between ``base`` and the working tree."""
-    between = _git(root, "diff", "--name-only", base, *([head] if head else []), "--", ".") or ""
-    untracked = "" if head else _git(root, "ls-files", "--others", "--exclude-standard") or ""
-    return sorted({*between.splitlines(), *untracked.splitlines()})
+    """Files below ``root`` that differ between two commits, or between ``base`` and the working tree."""
+    between = _git(root, "diff", "--name-only", "--relative", "-z", base, *([head] if head else []), "--", ".") or ""
+    untracked = "" if head else _git(root, "ls-files", "--others", "--exclude-standard", "-z") or ""
+    return sorted({name for name in (between + "\0" + untracked).split("\0") if name})
 
 
 def is_dirty(root: Path, ignoring: str) -> bool:

@@ -86,7 +86,8 @@ def compare_commits(wanted: Wanted, voice: Voice) -> Result:
             return result
         experiment = _experiment(wanted, (base, head), chosen, scratch, voice)
         other = head if instrument is base else base
-        experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
+        if not wanted.suite and any(name.startswith(f"{BENCHES}/") for name in _changed(wanted, base, head)):
+            experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
         _run(experiment, wanted, chosen, result, voice)
         result.verdicts = _accepted(wanted, head, base, result.verdicts, chosen)
     result.seconds = time.perf_counter() - started
@@ -163,12 +164,9 @@ def _experiment(
 
 
 def _benchmarks_of(wanted: Wanted, side: Checkout, chosen: Settings, scratch: Path) -> list[str]:
-    """Where the change touches the benchmarks: those of the side whose own do not measure, to tell which are gone."""
-    if wanted.suite or not any(name.startswith(f"{BENCHES}/") for name in _changed(wanted)):
-        return []
-    imports = overlay(
-        scratch / f"{side.name}-own-imports", side.root / Path(chosen.subject).parent, side.subject(chosen.subject)
-    )
+    """The benchmarks of the side whose own do not measure, to tell which are gone or new."""
+    packages = side.root / Path(chosen.subject).parent
+    imports = overlay(scratch / f"{side.name}-own-imports", packages, side.subject(chosen.subject))
     found = starter(wanted, side, side, imports, scratch).collect()
     return [chosen.renamed.get(name, name) for name in found]
 
@@ -201,20 +199,23 @@ def _identical(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings)
     if wanted.base_python != wanted.head_python or wanted.base == wanted.head:
         return False
     if wanted.suite:
-        return not runs_differently(_changed(wanted))
+        return not runs_differently(_changed(wanted, base, head))
     trees = {repository.tree_hash(side.subject(chosen.subject)) for side in (base, head)}
     return len(trees) == 1
 
 
-def _changed(wanted: Wanted) -> list[str]:
-    return repository.changed_files(wanted.project, wanted.base or "HEAD", wanted.head)
+def _changed(wanted: Wanted, base: Checkout, head: Checkout) -> list[str]:
+    """Files that differ; none in a self-check."""
+    if wanted.base == wanted.head:
+        return []
+    return repository.changed_files(wanted.project, base.commit["id"], head.commit["id"] if wanted.head else None)
 
 
 def _notes(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> Iterator[str]:
     """Whose instrument judges, and what else the change touches."""
-    if wanted.suite or base.commit["id"] == repository.UNKNOWN:
+    if wanted.suite:
         return
-    changed = _changed(wanted)
+    changed = _changed(wanted, base, head)
     own = [name for name in changed if name.startswith(("src/perfgate/", "benches/", "conftest.py", "pyproject.toml"))]
     whose = base if wanted.instrument == "base" else head
     if own:

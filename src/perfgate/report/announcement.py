@@ -39,6 +39,8 @@ def announce(wishes: Wishes, baseline: Baseline, machine: str, names: Collection
         yield f"perfgate: baseline {Path(run.source).name} (commit {run.commit['id'][:12]}{dirty}): {count} benchmarks"
     if len(sources) > SHOWN_RUNS:
         yield f"perfgate: and {len(sources) - SHOWN_RUNS} older runs"
+    if len(baseline.runs) > 1:
+        yield f"perfgate: the history is {len(baseline.runs)} runs of this machine"
     if used:
         seconds = sum(record.seconds for record, _ in used)
         yield f"perfgate: measuring those {len(used)} took {numbers.duration(seconds)}"

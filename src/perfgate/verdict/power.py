@@ -22,8 +22,8 @@ Assumed:
   asv gets two processes of 10 rounds a side, criterion and google/benchmark one of 20 (more rounds: more alarms).
 - bencher and conbench see 20 saved runs as they are. The textbook's five pairs are as good as ours.
 - Ours decide on fresh data only: the second stage's mean contains nothing of the first, except that the saved runs are
-  the same. The second stage's variances are moderated by the first's prior, but for the rows *no prior*, where they
-  stand alone; no ledger.
+  the same, for which Holm counts the whole suite there. The second stage knows the first's scatter of variances and
+  outliers, but for the rows *no suite*, where candidates stand alone; no ledger.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LIMITS = Limits(np.full(BENCHMARKS, THRESHOLD), np.full(BENCHMARKS, ALPHA))
 SUITES = 1000  # of clean ones: the standard error of an alarm of 2 % is 0.4 %
 SLOWED_SHARE = 4  # a quarter of them per change, 750 slower benchmarks: the standard error of a power of 95 % is 0.8 %
 STAGES: Mapping[int, Sequence[int]] = {2: (4,), 4: (4, 8), 6: (8,)}
-HISTORIES, CONFIRMATIONS = (20, 5, 3, 1), (1, 2, 3)
+HISTORIES, CONFIRMATIONS = (20, 5, 3, 1), (1, 3, 5)
 LOOKBACK = 20  # runs that bencher and conbench look at
 
 
