@@ -13,6 +13,9 @@ FORBIDDEN = {
     "perfgate.results": {"torch", "pytest", "numpy", "workloads", "perfgate.measure", "perfgate.verdict"},
     "perfgate.verdict": {"torch", "pytest", "workloads", "perfgate.measure", "perfgate.report"},
     "perfgate.report": {"torch", "workloads", "perfgate.measure"},
+    "perfgate.pairs": {"torch", "pytest", "workloads", "perfgate.measure", "perfgate.report", "perfgate.plugin"},
+    "perfgate.commands": {"torch", "pytest", "workloads", "perfgate.measure", "perfgate.plugin"},
+    "perfgate.turns": {"torch", "pytest", "numpy", "workloads", "perfgate.pairs"},
     "perfgate.measure": {"pytest", "workloads", "perfgate.verdict", "perfgate.report", "perfgate.plugin"},
 }
 STANDARD_LIBRARY_ONLY = "perfgate.results"
@@ -60,10 +63,10 @@ def test_arrows(package):
     assert wrong <= {("perfgate.report.junit", "pytest")}, wrong
 
 
-def test_only_the_plugin_and_its_junit_cases_know_pytest():
-    """All of pytest is behind one module."""
+def test_only_the_plugin_its_turns_and_its_junit_cases_know_pytest():
+    """All of pytest is behind the plugin."""
     knowing = {module_name(file) for file in FILES if any(inside(name, "pytest") for name in imports(file))}
-    assert knowing == {"perfgate.plugin", "perfgate.report.junit"}
+    assert knowing == {"perfgate.plugin", "perfgate.turn_hooks", "perfgate.report.junit"}
 
 
 def test_results_need_the_standard_library_only():

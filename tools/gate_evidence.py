@@ -25,8 +25,9 @@ from typing import Any
 from pytest_benchmark.utils import parse_compare_fail
 
 from evidence_project import make_project
-from perfgate.pairs.ab import Result, Voice, compare_commits
+from perfgate.pairs.ab import Result, compare_commits
 from perfgate.pairs.plan import Wanted
+from perfgate.pairs.progress import Progress
 from perfgate.results.record import Record
 from perfgate.verdict.stock import stock_statistics
 
@@ -42,7 +43,7 @@ def case_of(name: str) -> str:
 def step_seconds(folder: Path) -> dict[str, float]:
     """How long each step takes, from two pairs of base with itself."""
     make_project(folder, {})
-    result = compare_commits(Wanted(project=folder, base="base", head="base", first=2, fresh=0), Voice(lambda _: None))
+    result = compare_commits(Wanted(project=folder, base="base", head="base", first=2, fresh=0), Progress())
     return {
         case_of(name): statistics.median(value for pair in result.first for value in _walls(pair.base[name]))
         for name in result.first[0].base
@@ -60,7 +61,7 @@ def one_run(delays: dict[str, float]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_project(folder, delays)
-        result = compare_commits(Wanted(project=folder, base="base", head="head"), Voice(lambda _: None))
+        result = compare_commits(Wanted(project=folder, base="base", head="head"), Progress())
     return {
         "seconds": round(time.perf_counter() - started, 1),
         "overhead": round(1 - result.working_seconds / result.seconds, 4),

@@ -21,8 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from evidence_project import make_project
-from perfgate.pairs.ab import Voice, compare_commits
+from perfgate.pairs.ab import compare_commits
 from perfgate.pairs.plan import FIRST_PAIRS, FRESH_PAIRS, Wanted
+from perfgate.pairs.progress import Progress
 from perfgate.results.ledger import Noise
 from perfgate.settings import Settings
 from perfgate.verdict.calibration import calibrate
@@ -37,7 +38,7 @@ def two_pairs(project: Path, *, huge_pages: str, alternating: bool) -> list[Pair
     """Two pairs of base with itself; base starts first in one, second in the other."""
     os.environ["GLIBC_TUNABLES"] = f"glibc.malloc.hugetlb={int(huge_pages == 'on')}"
     wanted = Wanted(project=project, base="base", head="base", first=2, fresh=0, alternating=alternating)
-    return compare_commits(wanted, Voice(lambda _: None)).first
+    return compare_commits(wanted, Progress()).first
 
 
 def row(huge_pages: str, pairs: list[Pair], *, alternating: bool) -> str:

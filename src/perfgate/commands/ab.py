@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perfgate.errors import SettingsError
 
 if TYPE_CHECKING:
-    from perfgate.pairs.ab import Result, Voice
+    from perfgate.pairs.ab import Result
     from perfgate.pairs.plan import Wanted
 
 DESCRIPTION = """\
@@ -80,11 +80,12 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare, print, and give the exit code."""
     from perfgate.commands.output import publish
+    from perfgate.commands.progress import Lines
     from perfgate.pairs.ab import compare_commits
     from perfgate.report.comparison import Comparison
 
     wanted = wanted_of(options)
-    result = compare_commits(wanted, voice())
+    result = compare_commits(wanted, Lines())
     comparison = Comparison(
         title=f"{result.base} -> {result.head}",
         verdicts=result.verdicts,
@@ -141,23 +142,6 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
 def find_project(folder: Path) -> Path:
     """The nearest folder upwards that has a pyproject.toml; else ``folder``."""
     return next((each for each in (folder, *folder.parents) if (each / "pyproject.toml").is_file()), folder)
-
-
-def voice() -> Voice:
-    """Progress on standard error: lines, and on a terminal the benchmark that runs."""
-    from perfgate.pairs.ab import Voice
-
-    def say(line: str) -> None:
-        print(f"{CLEAR if sys.stderr.isatty() else ''}perfgate: {line}", file=sys.stderr, flush=True)
-
-    def tick(name: str) -> None:
-        if sys.stderr.isatty():
-            print(f"{CLEAR}perfgate: {name:.70}", end="", file=sys.stderr, flush=True)
-
-    return Voice(say, tick)
-
-
-CLEAR = "\r\x1b[2K"
 
 
 def _advice(options: argparse.Namespace, result: Result) -> list[str]:

@@ -39,8 +39,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Calibrate, print, write the ledger, and give the exit code."""
     from perfgate import settings
-    from perfgate.commands.ab import find_project, voice
+    from perfgate.commands.ab import find_project
     from perfgate.commands.output import publish
+    from perfgate.commands.progress import Lines
     from perfgate.pairs.ab import compare_commits
     from perfgate.pairs.plan import FIRST_PAIRS, FRESH_PAIRS, Wanted
     from perfgate.report.calibration import table
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         limit_seconds=options.limit,
         arguments=options.rest,
     )
-    result = compare_commits(wanted, voice())
+    result = compare_commits(wanted, Lines())
     chosen = settings.load(project)
     found = calibrate(result.first, chosen, first=FIRST_PAIRS, fresh=FRESH_PAIRS)
     if not found:

@@ -19,10 +19,10 @@ from perfgate.errors import ComparisonError, UnreadableRun
 from perfgate.pairs.checkouts import Checkout, checked_out, overlay, runs_differently
 from perfgate.pairs.experiment import Experiment
 from perfgate.pairs.plan import BENCHES, Wanted, starter
+from perfgate.pairs.progress import Progress
 from perfgate.pairs.proof import Proof, subject_prover, suite_prover
 from perfgate.pairs.side import Side
 from perfgate.pairs.unmeasured import unmeasured
-from perfgate.report.numbers import duration
 from perfgate.results.ledger import Ledger, read_ledger
 from perfgate.results.store import Store, read
 from perfgate.settings import Settings
@@ -53,17 +53,7 @@ class Result:
     """Of ``seconds``, those in which a measuring process worked; the rest is overhead."""
 
 
-@dataclass(frozen=True)
-class Voice:
-    """Where progress goes."""
-
-    say: Callable[[str], None]
-    """A line."""
-    tick: Callable[[str], None] = lambda _: None
-    """The benchmark that begins."""
-
-
-def compare_commits(wanted: Wanted, voice: Voice) -> Result:
+def compare_commits(wanted: Wanted, progress: Progress) -> Result:
     """Measure and judge.
 
     Raises:
@@ -84,50 +74,47 @@ def compare_commits(wanted: Wanted, voice: Voice) -> Result:
         if _identical(wanted, base, head, chosen):
             result.identical = True
             return result
-        experiment = _experiment(wanted, (base, head), chosen, scratch, voice)
+        experiment = _experiment(wanted, (base, head), chosen, scratch, progress)
         other = head if instrument is base else base
         if not wanted.suite and any(name.startswith(f"{BENCHES}/") for name in _changed(wanted, base, head)):
             experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
-        _run(experiment, wanted, chosen, result, voice)
+        _run(experiment, wanted, chosen, result, progress)
         result.verdicts = _accepted(wanted, head, base, result.verdicts, chosen)
     result.seconds = time.perf_counter() - started
     result.working_seconds = experiment.working_seconds
     return result
 
 
-def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Result, voice: Voice) -> None:
+def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Result, progress: Progress) -> None:
     """Both stages, and the verdicts."""
     heard = experiment.heard
     started = time.perf_counter()
     for number in range(wanted.first):
         result.first.append(experiment.pair(number))
-        spent = time.perf_counter() - started
-        left = spent / (number + 1) * (wanted.first - number - 1)
-        voice.say(f"pair {number + 1} of {wanted.first} after {duration(spent)}; about {duration(left)} to go")
+        progress.pair_done(number + 1, wanted.first, time.perf_counter() - started)
     result.machine = heard["head"].machine or heard["base"].machine
     torches = _torches(heard["base"].machine, heard["head"].machine)
     rules = Rules(settings=chosen, ledger=_ledger(wanted, chosen, result.machine), torches=torches, fresh=wanted.fresh)
     candidates = first_stage(result.first, rules).candidates if wanted.fresh else set()
     if candidates:
-        voice.say(f"{len(candidates)} may have changed: {wanted.fresh} fresh pairs of them decide")
+        progress.second_stage(len(candidates), wanted.fresh)
     for number in range(wanted.fresh if candidates else 0):
         result.fresh.append(experiment.pair(wanted.first + number, candidates))
-        voice.say(f"fresh pair {number + 1} of {wanted.fresh}")
+        progress.fresh_pair_done(number + 1, wanted.fresh)
     result.verdicts = unmeasured(heard["base"], heard["head"], judge_pairs(result.first, result.fresh, rules))
 
 
-def _expectation(wanted: Wanted, chosen: Settings, voice: Voice) -> Callable[[Side, Sequence[str]], None]:
+def _expectation(wanted: Wanted, chosen: Settings, progress: Progress) -> Callable[[Side, Sequence[str]], None]:
     """Says, when the first process has collected, how long the first stage will take, if earlier runs tell."""
 
     def expect(side: Side, names: Sequence[str]) -> None:
         known = _known_seconds(wanted.project / chosen.results, str(side.machine.get("slug", "")))
         told = [known[name] for name in names if name in known]
-        what = f"{len(names)} benchmarks, {wanted.first} pairs of processes"
-        if len(told) < len(names) / 2 or not told:
-            voice.say(f"{what}; how long that takes is known after the first pair")
-            return
-        seconds = sum(told) * len(names) / len(told) + side.working_seconds
-        voice.say(f"{what}: about {duration(2 * wanted.first * seconds)}, and more for what may have changed")
+        seconds = None
+        if told and len(told) >= len(names) / 2:
+            each = sum(told) * len(names) / len(told) + side.working_seconds
+            seconds = 2 * wanted.first * each
+        progress.expected(len(names), wanted.first, seconds)
 
     return expect
 
@@ -141,7 +128,7 @@ def _known_seconds(results: Path, machine: str) -> dict[str, float]:
 
 
 def _experiment(
-    wanted: Wanted, sides: tuple[Checkout, Checkout], chosen: Settings, scratch: Path, voice: Voice
+    wanted: Wanted, sides: tuple[Checkout, Checkout], chosen: Settings, scratch: Path, progress: Progress
 ) -> Experiment:
     base, head = sides
     instrument = base if wanted.instrument == "base" else head
@@ -156,9 +143,9 @@ def _experiment(
     return Experiment(
         starters=starters,
         prove=_prover(wanted, sides, chosen),
-        say=voice.say,
-        tick=voice.tick,
-        expect=_expectation(wanted, chosen, voice),
+        say=progress.note,
+        tick=progress.begins,
+        expect=_expectation(wanted, chosen, progress),
         alternating=wanted.alternating,
     )
 
