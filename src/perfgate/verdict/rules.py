@@ -153,7 +153,8 @@ def of_groups(
 ) -> Evidence:
     """Evidence from saved runs: rows of logs per metric, one value per run; the groups need not be equally large.
 
-    Their common variance, moderated; where neither ledger nor the suite tell it, a stated default takes part.
+    Their common variance, moderated; where neither ledger nor the suite tell it, a stated default takes part as long as
+    there are fewer than ten runs.
     ``suite`` is that of the rows of ``base`` unless given.
     """
     suite = suite or suite_of(base)
@@ -162,8 +163,9 @@ def of_groups(
     degrees = np.asarray(own.degrees + other.degrees)
     pooled = (own.value * own.degrees + other.value * other.degrees) / np.maximum(degrees, 1.0)
     prior = suite.prior
-    if prior.degrees == 0:  # where the ledger knows a benchmark, it speaks instead of the default
-        prior = Variance(UNCALIBRATED.value, np.where(np.asarray(ledger.degrees) > 0, 0.0, UNCALIBRATED.degrees))
+    if prior.degrees == 0:  # the default speaks where the ledger is silent, and the less the more runs there are
+        missing = np.maximum(UNCALIBRATED.degrees - degrees, 0.0)
+        prior = Variance(UNCALIBRATED.value, np.where(np.asarray(ledger.degrees) > 0, 0.0, missing))
     variance = moderated(Variance(pooled, degrees), prior, ledger)
     shares = np.array([_share(before) + _share(now) for before, now in zip(old, new, strict=True)])
     return Evidence(_means(new) - _means(old), np.sqrt(variance.value * shares), np.asarray(variance.degrees))

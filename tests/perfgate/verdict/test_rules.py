@@ -9,11 +9,14 @@ from perfgate.verdict.rules import (
     UNCALIBRATED,
     Evidence,
     Limits,
+    Suite,
     detectable,
+    drawn_in,
     of_groups,
     of_pairs,
     promising,
     proven,
+    suite_of,
 )
 from perfgate.verdict.statistics import SMALLEST_VARIANCE, Variance
 
@@ -56,7 +59,7 @@ def test_pairs_of_a_suite_borrow_from_each_other():
 
 def test_a_few_rows_take_the_prior_given():
     """Two candidates, the suite's prior: 1e-4 worth 6 degrees beside each row's two."""
-    found = of_pairs([[0.0, 0.02, 0.04], [0.03, 0.03, 0.03]], prior=Variance(1e-4, 6.0))
+    found = of_pairs([[0.0, 0.02, 0.04], [0.03, 0.03, 0.03]], suite=Suite(Variance(1e-4, 6.0), math.nan))
     variances = [(4e-4 * 2 + 1e-4 * 6) / 8, 1e-4 * 6 / 8]
     assert found.standard_error == pytest.approx(np.sqrt(np.array(variances) / 3))
     assert found.degrees == pytest.approx([8.0, 8.0])
@@ -64,7 +67,7 @@ def test_a_few_rows_take_the_prior_given():
 
 def test_groups_take_the_prior_given_instead_of_the_default():
     """A single run against another, with a suite's prior."""
-    found = of_groups([[0.0]], [[0.1]], prior=Variance(1e-4, 6.0))
+    found = of_groups([[0.0]], [[0.1]], suite=Suite(Variance(1e-4, 6.0), math.nan))
     assert found.standard_error == pytest.approx([math.sqrt(2e-4)])
     assert found.degrees == pytest.approx([6.0])
 
@@ -162,12 +165,56 @@ def test_the_suite_is_used_instead_of_the_default():
 
 
 def test_groups_known_truth():
-    """Pooled by hand: (2 x 4 + 1 x 0.5) / 3, with the default's 10 degrees beside the 3."""
+    """Pooled by hand: (2 x 4 + 1 x 0.5) / 3, with what the default still weighs: 10 degrees less those 3."""
     found = of_groups([[0.0, 2.0, 4.0]], [[7.0, 8.0]])
-    variance = (4.0 * 2 + 0.5 * 1 + UNCALIBRATED.value * UNCALIBRATED.degrees) / (3 + UNCALIBRATED.degrees)
+    variance = (4.0 * 2 + 0.5 * 1 + UNCALIBRATED.value * (UNCALIBRATED.degrees - 3)) / UNCALIBRATED.degrees
     assert found.mean == pytest.approx([5.5])
     assert found.standard_error == pytest.approx([math.sqrt(variance * (1 / 3 + 1 / 2))])
-    assert found.degrees == pytest.approx([3 + UNCALIBRATED.degrees])
+    assert found.degrees == pytest.approx([UNCALIBRATED.degrees])
+
+
+def test_the_default_is_silent_where_runs_tell_enough():
+    """Twenty runs of one benchmark: their own 19 degrees, and no 5 %."""
+    runs = np.random.default_rng(8).normal(0.0, NOISE, 20).tolist()
+    found = of_groups([runs], [[0.0]])
+    assert found.degrees == pytest.approx([19.0])
+    assert found.standard_error == pytest.approx([np.std(runs, ddof=1) * math.sqrt(1 + 1 / 20)])
+
+
+def test_a_disturbed_process_is_drawn_in():
+    """To four of the suite's deviations around the row's median; the rest stays."""
+    (row,) = drawn_in([[0.0, 0.01, -0.01, 0.3]], [[0.0, 0.01, -0.01, 0.3]], 0.02)
+    assert row == pytest.approx([0.0, 0.01, -0.01, 0.005 + 4 * 0.02])
+
+
+def test_a_noisy_benchmark_keeps_its_noise():
+    """Its own robust deviation is larger than the suite's."""
+    row = [-0.3, -0.2, -0.1, 0.1, 0.2, 0.3]
+    assert drawn_in([row], [row], 0.001) == [row]
+
+
+def test_nothing_is_drawn_in_where_the_suite_is_too_small():
+    """Nine benchmarks cannot tell what an outlier is."""
+    rows = [[0.0, 0.0, 0.0, 1.0]] * 9
+    assert math.isnan(suite_of(rows).deviation)
+    assert drawn_in(rows, rows, suite_of(rows).deviation) == rows
+
+
+def test_one_disturbed_process_does_not_hide_a_change():
+    """5 % slower in a suite of 1 % noise, with one pair of base disturbed by 15 %."""
+    rng = np.random.default_rng(9)
+    rows = rng.normal(0.0, 0.01, (20, 8))
+    rows[0] += 0.05
+    rows[0, 3] -= 0.15
+    assert proven(of_pairs(rows.tolist()), Limits(np.full(20, 0.03), np.full(20, 0.05)))[0]
+
+
+def test_a_larger_family_makes_proof_harder():
+    """What is proven alone is not where sixty were asked."""
+    evidence = Evidence(np.array([0.05]), np.array([0.02]), np.array([30.0]))
+    limits = Limits(np.array([0.03]), np.array([0.05]))
+    assert proven(evidence, limits)[0]
+    assert not proven(evidence, limits, family=60)[0]
 
 
 def test_groups_of_different_number_are_refused():
