@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from perfgate.errors import SettingsError
 
 if TYPE_CHECKING:
-    from perfgate.pairs.ab import Result
     from perfgate.pairs.plan import Wanted
 
 DESCRIPTION = """\
@@ -82,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from perfgate.commands.output import publish
     from perfgate.commands.progress import Lines
     from perfgate.pairs.ab import compare_commits
+    from perfgate.report.advice import advice
     from perfgate.report.comparison import Comparison
 
     wanted = wanted_of(options)
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         verdicts=result.verdicts,
         strict=options.strict,
         notes=result.notes,
-        advice=_advice(options, result),
+        advice=list(advice(result.verdicts, sides_of(options))),
         identical=result.identical,
     )
     about = {
@@ -144,14 +144,7 @@ def find_project(folder: Path) -> Path:
     return next((each for each in (folder, *folder.parents) if (each / "pyproject.toml").is_file()), folder)
 
 
-def _advice(options: argparse.Namespace, result: Result) -> list[str]:
-    slower = [each for each in result.verdicts if each.word == "slower"]
-    if not slower:
-        return []
-    names = " or ".join(sorted({each.id.partition("::")[2].partition("[")[0] for each in slower}))
-    suite = f"--suite {options.suite}" if options.suite else ""
-    sides = " ".join(filter(None, [options.base, options.head, suite]))
-    return [
-        f"measure these alone: perfgate ab {sides} -- -k '{names}'",
-        f"accept one on purpose: results/accepted.toml, see perfgate.verdict.accepted; worst: {slower[0].id}",
-    ]
+def sides_of(options: argparse.Namespace) -> str:
+    """The options that say what is compared, as they were given."""
+    suite = f"--suite {options.suite}" if options.suite else None
+    return " ".join(filter(None, [options.base, options.head, suite]))

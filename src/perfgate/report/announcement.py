@@ -39,6 +39,7 @@ def announce(wishes: Wishes, baseline: Baseline, machine: str, names: Collection
         yield f"perfgate: baseline {Path(run.source).name} (commit {run.commit['id'][:12]}{dirty}): {count} benchmarks"
     if len(sources) > SHOWN_RUNS:
         yield f"perfgate: and {len(sources) - SHOWN_RUNS} older runs"
+    yield from (f"perfgate: {note}" for note in baseline.notes)
     if len(baseline.runs) > 1:
         yield f"perfgate: the history is {len(baseline.runs)} runs of this machine"
     if used:

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from perfgate.launch import COMMAND
 from perfgate.report import numbers, text
+from perfgate.report.advice import advice
 from perfgate.report.comparison import seen
 from perfgate.report.page import page
 from perfgate.report.reasons import reasons
@@ -60,6 +61,9 @@ def _blocks(report: Report, columns: int) -> Iterator[RenderableType]:
     if not report.smoke:
         yield from _remarks(report.records)
     yield from (text.sentence(each) for each in report.remarks)
+    if report.baseline.runs:
+        base = report.baseline.runs[0].commit["id"][:12]
+        yield from (text.sentence(each) for each in advice(report.verdicts, base))
     yield from _surroundings(report)
     yield verdict_line(report)
 

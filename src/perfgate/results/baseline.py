@@ -23,6 +23,8 @@ class Baseline:
     """Runs used, newest first; none where there is no baseline."""
     problems: tuple[str, ...] = ()
     """Files that were passed over, and why."""
+    notes: tuple[str, ...] = ()
+    """What else to know about the runs used."""
     absence: str = ""
     """Why there is no baseline, with the remedy; empty where there is one."""
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +94,7 @@ def find(
     runs: list[Run] = []
     problems: list[str] = []
     elsewhere: list[Run] = []
+    notes: list[str] = []
     for file in store.files(machine.slug):
         if len(runs) >= LOOK_BACK and any(run.scope.get("full") for run in runs):
             break
@@ -112,10 +115,12 @@ def find(
     absence = "" if runs else _absence(store, machine, problems)
     if elsewhere and not runs and not strict:
         runs, absence = elsewhere[:LOOK_BACK], ""
-        problems.append("all runs: they are of commits that this one does not descend from; used for want of better")
+        notes.append("no run is of a commit that this one descends from: runs of other commits have to do")
     elif elsewhere:
-        problems.append(f"{len(elsewhere)} runs: they are of commits that this one does not descend from")
-    return Baseline(runs=tuple(runs), problems=tuple(problems), absence=absence, renamed=renamed or {})
+        notes.append(f"{len(elsewhere)} runs of commits that this one does not descend from are left out")
+    return Baseline(
+        runs=tuple(runs), problems=tuple(problems), notes=tuple(notes), absence=absence, renamed=renamed or {}
+    )
 
 
 def _chosen(store: Store, machine: Machine, choice: str, *, strict: bool) -> Run:
