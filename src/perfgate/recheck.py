@@ -14,8 +14,11 @@ from perfgate.pairs.schedule import take_turns
 from perfgate.pairs.side import Launch, Side
 from perfgate.results.record import Measurement, Process, Record, Run
 
-FRESH_PROCESSES = 3
-"""One process is one draw of the noise between processes; see the table of ``python -m perfgate.verdict.power``."""
+FRESH_PROCESSES = 5
+"""One process is one draw of the noise between processes; five alarm less and find more than three.
+
+See ``python -m perfgate.verdict.power``.
+"""
 LIMIT_SECONDS = 900.0  # for one benchmark: longer than any compiles
 UNWANTED_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")  # the session's options are passed on by name
 

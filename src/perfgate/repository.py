@@ -115,15 +115,16 @@ def came_between(root: Path, commit_id: str, base: str, head: str) -> bool | Non
 
 
 def files_of_working_tree(root: Path) -> list[Path]:
-    """Files below ``root`` that are tracked or could be, relative to it.
+    """Files below ``root`` that are tracked, also in submodules, or could be, relative to it.
 
     Raises:
         RepositoryError: where git cannot list them.
     """
-    found = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
-    if found is None:
+    tracked = _git(root, "ls-files", "--cached", "--recurse-submodules", "-z")
+    others = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    if tracked is None or others is None:
         raise RepositoryError(f"git cannot list the files of {root}")
-    paths = (Path(name) for name in found.split("\0") if name)
+    paths = (Path(name) for name in (tracked + "\0" + others).split("\0") if name)
     return [path for path in dict.fromkeys(paths) if (root / path).is_symlink() or (root / path).is_file()]
 
 

@@ -79,10 +79,11 @@ def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: F
         raise SettingsError(
             f"--benchmark-timer={option.benchmark_timer}: only the wall clock ({STOCK_TIMER}) is judged"
         )
+    parallel = getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no"
+    if parallel and (compare or option.perfgate_turns is not None):
+        raise SettingsError("a comparison cannot be made with -n: workers would disturb each other; leave out -n")
     if not compare:
         return
-    if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
-        raise SettingsError("--benchmark-compare cannot judge with -n: workers would disturb each other; leave out -n")
     for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke"):
         if getattr(option, name):
             flag = "--" + name.replace("_", "-")
