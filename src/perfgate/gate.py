@@ -20,8 +20,8 @@ from perfgate.results.store import Store
 from perfgate.settings import Settings
 from perfgate.turns import ALONE, Turns
 from perfgate.verdict.accepted import NAME as ACCEPTED
+from perfgate.verdict.accepted import Accepted, read_accepted
 from perfgate.verdict.accepted import apply as accepted
-from perfgate.verdict.accepted import read_accepted
 from perfgate.verdict.verdicts import Verdict, gone, with_verdicts
 from perfgate.wishes import Wishes
 
@@ -51,6 +51,8 @@ class Gate:
     run: Run | None = None
     turns: Turns = ALONE
     ledger: Ledger = field(default_factory=Ledger)
+    entries: list[Accepted] = field(default_factory=list)
+    """Regressions that were accepted."""
     again: Callable[[Collection[str], Run], tuple[list[Run], list[str]]] | None = None
     """Measures benchmarks again in fresh processes; ``None`` where that cannot be."""
     remarks: list[str] = field(default_factory=list)
@@ -92,7 +94,7 @@ class Gate:
         """Before measuring: look for the device, find the baseline, and make sure that a result can be saved.
 
         Raises:
-            SettingsError: where the device asked for or expected is not there.
+            SettingsError: where the device asked for or expected is not there, or ``accepted.toml`` is wrong.
             ResultsError: where the baseline asked for is not there, or the folder cannot be written, or the ledger
                 cannot be read.
         """
@@ -109,6 +111,7 @@ class Gate:
                 ancestors=repository.ancestors(self.wishes.root),
             )
             self.ledger = read_ledger(self.store.root / self.machine.slug)
+            self.entries = read_accepted(self.store.root / ACCEPTED)
         if self.wishes.save:
             self.store.probe(self.machine.slug)
 
@@ -134,7 +137,6 @@ class Gate:
         belonged to this session's scope and did not run.
 
         Raises:
-            SettingsError: where ``accepted.toml`` is wrong.
             UnsavableRun: where saving failed; the verdicts are lost too, since nothing can be trusted then.
         """
         without_number = [*map(self._expectedly, self.outcomes.values()), *gone(missing)]
@@ -165,13 +167,12 @@ class Gate:
         return with_fresh(run, fresh), self._accepted(verdicts)
 
     def _accepted(self, verdicts: list[Verdict]) -> list[Verdict]:
-        entries = read_accepted(self.store.root / ACCEPTED)
         base = self.baseline.runs[0].commit["id"] if self.baseline.runs else ""
 
         def since(commit: str) -> bool | None:
             return repository.came_between(self.wishes.root, commit, base, "HEAD")
 
-        return accepted(verdicts, entries, since, datetime.now(UTC).date())
+        return accepted(verdicts, self.entries, since, datetime.now(UTC).date())
 
     def _free_device(self) -> None:
         """Leave the device's memory to the fresh processes."""

@@ -17,12 +17,10 @@ NO_MEASUREMENT = "no-measurement", "the test passed without measuring: call meas
 DISABLED = "disabled", "benchmarks are disabled"
 
 
-def take(gate: Gate, report: pytest.TestReport, fixture: Any, record: Record | None) -> None:
-    """Enter the outcome of one phase of a test into the gate.
-
-    ``fixture`` is pytest-benchmark's, ``None`` where the test did not get that far; ``record`` what ``measure`` made.
-    """
+def take(gate: Gate, item: pytest.Item, report: pytest.TestReport, record: Record | None) -> None:
+    """Enter the outcome of one phase of a test into the gate; ``record`` is what ``measure`` made."""
     name = report.nodeid
+    fixture = getattr(item, "funcargs", {}).get("benchmark")  # None where the test did not get that far
     if report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         gate.outcomes[name] = _outcome(name, "skipped", "skipped", reason.removeprefix("Skipped: "))
@@ -40,16 +38,16 @@ def take(gate: Gate, report: pytest.TestReport, fixture: Any, record: Record | N
         else:
             gate.outcomes.pop(name, None)  # an earlier attempt failed
             gate.records = [each for each in gate.records if each.id != name] + [record]
-            _show(report, record, smoke=gate.wishes.smoke)
+            _show(item, report, record, smoke=gate.wishes.smoke)
 
 
-def _show(report: pytest.TestReport, record: Record, *, smoke: bool) -> None:
+def _show(item: pytest.Item, report: pytest.TestReport, record: Record, *, smoke: bool) -> None:
     """For ``pytest -v`` and as properties of the case in JUnit."""
     from perfgate.report.summary import figures, one_line
 
     report.perfgate = one_line(record, smoke=smoke)  # type: ignore[attr-defined]
     if not smoke:
-        report.user_properties += [(f"perfgate.{key}", value) for key, value in figures(record).items()]
+        item.user_properties += [(f"perfgate.{key}", value) for key, value in figures(record).items()]
 
 
 def _outcome(name: str, word: Word, code: str, reason: str) -> Verdict:

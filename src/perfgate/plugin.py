@@ -267,8 +267,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if GATE in item.config.stash and _is_benchmark(item) and not _is_worker(item.config):
         from perfgate import outcomes
 
-        fixture = getattr(item, "funcargs", {}).get("benchmark")
-        outcomes.take(item.config.stash[GATE], report, fixture, item.stash.get(RECORD, None))
+        outcomes.take(item.config.stash[GATE], item, report, item.stash.get(RECORD, None))
     return report
 
 

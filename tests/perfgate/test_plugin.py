@@ -188,7 +188,7 @@ def test_comparing_with_workers_is_a_usage_error(project):
     """pytest-benchmark measures nothing with -n, and passes."""
     result = project.runpytest_subprocess(*COMPARE, "-n", "2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*cannot judge with -n*"])
+    result.stderr.fnmatch_lines(["*cannot be made with -n*"])
 
 
 def test_measuring_with_workers_fails_each_benchmark(project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -11,15 +12,18 @@ from perfgate.verdict.verdicts import Verdict
 
 
 def failed_cases(verdicts: Sequence[Verdict]) -> Iterator[pytest.TestReport]:
-    """A failed report per verdict, to be sent through ``pytest_runtest_logreport``."""
+    """Reports to be sent through ``pytest_runtest_logreport``: a failed call per verdict, and its teardown.
+
+    JUnit takes the properties from the teardown.
+    """
     for verdict in verdicts:
         name = verdict.id or "perfgate"
-        yield pytest.TestReport(
+        case = functools.partial(
+            pytest.TestReport,
             nodeid=f"{name}::{verdict.code}",
             location=(name.partition("::")[0], None, name),
             keywords={},
-            outcome="failed",
-            longrepr=f"{verdict.word}: {verdict.reason}",
-            when="call",
             user_properties=list(properties(verdict)),
         )
+        yield case(outcome="failed", longrepr=f"{verdict.word}: {verdict.reason}", when="call")
+        yield case(outcome="passed", longrepr=None, when="teardown")

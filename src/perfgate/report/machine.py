@@ -12,6 +12,7 @@ from perfgate.report.text import CONTROL
 from perfgate.verdict.verdicts import Verdict, is_failure, tally
 
 SCHEMA = 1
+PARTS = {"ratio": "value", "low": "low", "high": "high"}
 
 
 def as_json(verdicts: Sequence[Verdict], *, exit_code: int, about: Mapping[str, Any]) -> str:
@@ -34,8 +35,8 @@ def _as_dict(verdict: Verdict) -> dict[str, Any]:
         "code": verdict.code,
         "reason": verdict.reason,
         "metric": verdict.metric,
-        "worse_by": {"ratio": change.value, "low": change.low, "high": change.high} if change else None,
-        "limit": verdict.threshold,
+        "worse_by": {key: _finite(getattr(change, name)) for key, name in PARTS.items()} if change else None,
+        "limit": _finite(verdict.threshold),
         "detectable": _finite(verdict.detectable),
     }
 

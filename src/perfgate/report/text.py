@@ -6,7 +6,7 @@ import re
 
 from rich.markup import escape
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 LONGEST_NAME, LONGEST_SENTENCE = 120, 500
 
 

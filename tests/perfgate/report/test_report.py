@@ -197,8 +197,10 @@ def test_figures_for_pytest_benchmarks_extra_info():
 
 def test_failed_cases_carry_the_reason_without_a_traceback():
     """One per verdict."""
-    (case,) = failed_cases([Verdict(id="benches/test_a.py::test_a", word="slower", code="slower", reason="by 9 %")])
+    case, teardown = failed_cases([Verdict(id="benches/test_a.py::test_a", word="slower", code="slower", reason="by 9 %")])
     assert case.failed
+    assert teardown.passed
+    assert ("perfgate.verdict", "slower") in teardown.user_properties
     assert case.longrepr == "slower: by 9 %"
     assert case.nodeid == "benches/test_a.py::test_a::slower"
 
@@ -215,6 +217,8 @@ def test_the_announcement_names_baseline_and_time(tmp_path):
         strict=False,
         accept=False,
         device="auto",
+        expect=None,
+        json=None,
     )
     old = run(replaced(AMP, seconds=200.0), source="/x/results/m/20260101T000000000Z-a.json")
     older = run(replaced(AMP, seconds=9.0), source="/x/results/m/20250101T000000000Z-b.json")
@@ -222,7 +226,8 @@ def test_the_announcement_names_baseline_and_time(tmp_path):
     assert lines[0] == "perfgate: 2 benchmarks on m"
     assert "passed over: y.json: empty" in lines[1]
     assert "20260101T000000000Z-a.json (commit aaaaaaaaaaaa): 1 benchmarks" in lines[2]
-    assert lines[3] == "perfgate: measuring those 1 took 3 min 20 s"
+    assert lines[3] == "perfgate: the history is 2 runs of this machine"
+    assert lines[4] == "perfgate: measuring those 1 took 3 min 20 s"
     absent = list(announce(replaced(wishes, save=False), Baseline(absence="no saved run"), "m", [AMP.id]))
     assert absent[1:] == [
         "perfgate: no saved run",

@@ -1,0 +1,162 @@
+"""The gate of a pytest session: what it expects, accepts and tells machines, and which runs are its history."""
+
+import json
+import subprocess
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.conftest import edit, saved_runs
+
+COMPARE = ("benches", "--benchmark-compare")
+ENTRY = """
+[[accepted]]
+benchmark = "benches/test_tiny.py::test_plain"
+metric = "operators"
+from_commit = "{commit}"
+reason = "a check was added on purpose"
+limit = {limit}
+expires = {expires}
+"""
+
+
+def git(project, *words):
+    """Run git in the project; its output."""
+    identity = ["-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", "-C", str(project.path), *identity, *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(project, message):
+    """Commit everything but saved runs; the commit's id."""
+    git(project, "add", "--all", "--", ".", ":(exclude)results")
+    git(project, "commit", "--quiet", "--allow-empty", f"--message={message}")
+    return git(project, "rev-parse", "HEAD")
+
+
+def fewer_operators(document):
+    """One operator less in every saved record, so that the next run has one more."""
+    for each in document["perfgate"]["records"]:
+        for measurement in each["measurements"]:
+            if measurement["metric"] == "operators":
+                key = next(iter(measurement["table"]))
+                measurement["samples"] = [[measurement["samples"][0][0] - 1]]
+                measurement["table"][key] -= 1
+
+
+@pytest.fixture
+def regressed(project):
+    """A project with one benchmark in git, whose second commit has one operator more than the saved run of the first."""
+    git(project, "init", "--quiet", "--initial-branch=main")
+    commit(project, "base")
+    project.runpytest("benches", "-k", "test_plain")
+    edit(saved_runs(project)[0], fewer_operators)
+    project.second = commit(project, "head")
+    return project
+
+
+def accept(project, *, limit=0.5, expires="2999-12-31", of=None):
+    """Write accepted.toml."""
+    text = ENTRY.format(commit=(of or project.second)[:12], limit=limit, expires=expires)
+    (project.path / "results" / "accepted.toml").write_text(text, encoding="utf-8")
+
+
+def test_a_gpu_that_is_expected_and_missing_fails_before_measuring(project):
+    """A runner whose GPU went missing must not be green."""
+    result = project.runpytest("benches", "--perfgate-expect=gpu", "--perfgate-device=cpu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*expect gpu*CPU*nvidia-smi*"])
+    assert not saved_runs(project)
+
+
+def test_verdicts_for_machines(regressed):
+    """Word, metric, change, limit and exit code; and as properties of the failed case in JUnit."""
+    result = regressed.runpytest(*COMPARE, "-k", "test_plain", "--perfgate-json=out.json", "--junitxml=out.xml")
+    assert result.ret == 1
+    document = json.loads((regressed.path / "out.json").read_text(encoding="utf-8"))
+    (verdict,) = document["verdicts"]
+    assert (verdict["verdict"], verdict["metric"], verdict["limit"]) == ("slower", "operators", 0.0)
+    assert verdict["worse_by"]["ratio"] > 1
+    assert (document["exit_code"], document["counts"]) == (1, {"slower": 1})
+    cases = ET.parse(regressed.path / "out.xml").iter("testcase")
+    properties = {each.get("name"): each.get("value") for case in cases for each in case.iter("property")}
+    assert properties["perfgate.verdict"] == "slower"
+    assert "perfgate.samples_per_second" in properties
+
+
+@pytest.mark.parametrize("option", ["--perfgate-json=out.json", "--perfgate-accept"])
+def test_options_of_a_comparison_need_one(project, option):
+    """Or somebody would wait for a file that never comes."""
+    result = project.runpytest("benches", option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*needs --benchmark-compare*"])
+
+
+def test_a_folder_that_is_missing_is_said_before_measuring(project):
+    """Not after an hour."""
+    result = project.runpytest(*COMPARE, "--perfgate-json=nowhere/out.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no such folder*"])
+
+
+def test_an_accepted_regression_is_green_and_the_new_level(regressed):
+    """It says by which entry; the next run is compared with the new level, without the entry."""
+    accept(regressed)
+    result = regressed.runpytest(*COMPARE, "-k", "test_plain")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*accepted up to 50.0% until 2999-12-31: a check*", "PASS 1 same"])
+    (regressed.path / "results" / "accepted.toml").unlink()
+    assert regressed.runpytest(*COMPARE, "-k", "test_plain").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"expires": "2020-01-01"}, "*the entry expired on 2020-01-01*"),
+        ({"limit": 0.0001}, "*more than the limit*"),
+        ({"of": "0123456789abcdef"}, "*git cannot tell*"),
+    ],
+)
+def test_an_entry_that_does_not_apply_says_why(regressed, entry, why):
+    """And the regression stays one."""
+    accept(regressed, **entry)
+    result = regressed.runpytest(*COMPARE, "-k", "test_plain")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([why])
+
+
+def test_a_broken_list_of_accepted_is_said_before_measuring(regressed):
+    """With the field that is wrong."""
+    accept(regressed, limit='"much"')
+    result = regressed.runpytest(*COMPARE, "-k", "test_plain")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*accepted.toml*limit has the wrong type*"])
+
+
+def test_what_to_do_is_said(regressed):
+    """The command that looks closer, and the way to accept."""
+    result = regressed.runpytest(*COMPARE, "-k", "test_plain")
+    result.stdout.fnmatch_lines(["look closer: perfgate ab * -- -k 'test_plain'", "*accepted.toml*"])
+
+
+def test_runs_of_other_branches_are_no_history(regressed):
+    """Unless there are no others, which is said."""
+    git(regressed, "switch", "--quiet", "--orphan", "other")
+    git(regressed, "checkout", "--quiet", "main", "--", ".")
+    commit(regressed, "unrelated")
+    lonely = regressed.runpytest(*COMPARE, "-k", "test_plain", "--perfgate-accept")
+    lonely.stdout.fnmatch_lines(["*runs of other commits have to do*"])
+    assert lonely.ret == 1
+    regressed.runpytest(*COMPARE, "-k", "test_plain").stdout.fnmatch_lines(["*1 runs of commits*left out*", "PASS*"])
+
+
+def test_other_branches_are_no_history_at_all_when_strict(regressed):
+    """Nothing is judged then, which fails."""
+    git(regressed, "switch", "--quiet", "--orphan", "other")
+    git(regressed, "checkout", "--quiet", "main", "--", ".")
+    commit(regressed, "unrelated")
+    result = regressed.runpytest(*COMPARE, "-k", "test_plain", "--perfgate-strict")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAIL 1 unjudged"])
