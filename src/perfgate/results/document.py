@@ -173,10 +173,10 @@ def check_stock(benchmarks: Any, source: str, *, with_data: bool = True) -> None
         if problem:
             raise UnreadableRun(problem)
         assert isinstance(stats, dict)
-        if stats["min"] <= 0 or not stats["min"] <= stats["median"] <= stats["max"]:
-            raise UnreadableRun(f"{where}: 0 < min <= median <= max does not hold")
         if data:
             _check_statistics(stats, stats["data"], where)
+        elif not 0 < stats["min"] <= stats["median"] <= stats["max"]:
+            raise UnreadableRun(f"{where}: 0 < min <= median <= max does not hold")
     _check_unique((each.get("fullname", "") for each in benchmarks), source)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import UnreadableRun
+from perfgate.errors import UnreadableRun, UnsavableRun
 from perfgate.results.document import loads
 from perfgate.results.shape import Shape, check_shape
 from perfgate.results.store import replace_file
@@ -73,12 +73,23 @@ def read_ledger(machine: Path) -> Ledger:
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableRun(f"{file}: {error}; make a new one: perfgate calibrate") from error
     block = loads(text, str(file))
-    problem = check_shape(block, LEDGER, "ledger")
+    problem = check_shape(block, LEDGER, "ledger") or _check_values(block)
     if problem:
         raise UnreadableRun(f"{file}: {problem}; make a new one: perfgate calibrate")
     known = {each.name for each in dataclasses.fields(Noise)}
     entries = [Noise(**{key: value for key, value in each.items() if key in known}) for each in block["entries"]]
     return Ledger(stamp=block["stamp"], soft=block["soft"], entries={(each.id, each.metric): each for each in entries})
+
+
+def _check_values(block: Mapping[str, Any]) -> str | None:
+    """What is wrong with a ledger of the right shape."""
+    if block["schema"] > SCHEMA:
+        return f"schema {block['schema']} was written by a newer perfgate than this (schema {SCHEMA}): update, or"
+    for number, entry in enumerate(block["entries"]):
+        negative = next((key for key, value in entry.items() if isinstance(value, (int, float)) and value < 0), None)
+        if negative:
+            return f"field ledger.entries[{number}].{negative}: no negative number expected, got {entry[negative]}"
+    return None
 
 
 def write_ledger(machine: Path, ledger: Ledger) -> Path:
@@ -93,5 +104,8 @@ def write_ledger(machine: Path, ledger: Ledger) -> Path:
         "soft": dict(ledger.soft),
         "entries": [dataclasses.asdict(each) for each in ledger.entries.values()],
     }
-    content = json.dumps(block, indent=1, allow_nan=False) + "\n"
+    try:
+        content = json.dumps(block, indent=1, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise UnsavableRun(f"a noise is no finite number ({error}): the ledger was not written") from error
     return replace_file(machine / NAME, content.encode("ascii"))

@@ -1,6 +1,5 @@
 """The ledger of a machine's noise: written whole or not at all, and read with suspicion."""
 
-import json
 import math
 import os
 
