@@ -20,9 +20,8 @@ from perfgate.results.store import Store
 from perfgate.settings import Settings
 from perfgate.turns import ALONE, Turns
 from perfgate.verdict.accepted import NAME as ACCEPTED
-from perfgate.verdict.accepted import Accepted, read_accepted
-from perfgate.verdict.accepted import apply as accepted
-from perfgate.verdict.verdicts import Verdict, gone, with_verdicts
+from perfgate.verdict.accepted import Accepted, accepting, read_accepted
+from perfgate.verdict.verdicts import Accept, Verdict, gone, with_verdicts
 from perfgate.wishes import Wishes
 
 if TYPE_CHECKING:
@@ -163,16 +162,17 @@ class Gate:
             fresh, problems = self.again(candidates, run)
             self.remarks += [f"could not be measured again: {each}" for each in problems]
         dated = [(record, each) for each in fresh for record in each.records]
-        verdicts = comparison.verdicts(dated, planned=FRESH_PROCESSES if confirm and self.again else 0)
-        return with_fresh(run, fresh), self._accepted(verdicts)
+        planned = FRESH_PROCESSES if confirm and self.again else 0
+        return with_fresh(run, fresh), comparison.verdicts(dated, planned=planned, accept=self._accept())
 
-    def _accepted(self, verdicts: list[Verdict]) -> list[Verdict]:
+    def _accept(self) -> Accept:
+        """What ``accepted.toml`` accepts of this run."""
         base = self.baseline.runs[0].commit["id"] if self.baseline.runs else ""
 
         def since(commit: str) -> bool | None:
             return repository.came_between(self.wishes.root, commit, base, "HEAD")
 
-        return accepted(verdicts, self.entries, since, datetime.now(UTC).date())
+        return accepting(self.entries, since, datetime.now(UTC).date())
 
     def _free_device(self) -> None:
         """Leave the device's memory to the fresh processes."""

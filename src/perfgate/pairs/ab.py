@@ -28,7 +28,7 @@ from perfgate.results.store import Store, read
 from perfgate.settings import Settings
 from perfgate.verdict import accepted
 from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs
-from perfgate.verdict.verdicts import Verdict
+from perfgate.verdict.verdicts import Accept, Verdict
 
 PREPARE_SECONDS = 3600
 
@@ -78,15 +78,17 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         other = head if instrument is base else base
         if not wanted.suite and any(name.startswith(f"{BENCHES}/") for name in _changed(wanted, base, head)):
             experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
-        _run(experiment, wanted, chosen, result, progress)
-        result.verdicts = _accepted(wanted, head, base, result.verdicts, chosen)
+        accept = _accept(wanted, base, head, chosen)
+        rules = _run(experiment, wanted, chosen, result, progress)
+        judged = judge_pairs(result.first, result.fresh, rules, accept)
+        result.verdicts = unmeasured(experiment.heard["base"], experiment.heard["head"], judged)
     result.seconds = time.perf_counter() - started
     result.working_seconds = experiment.working_seconds
     return result
 
 
-def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Result, progress: Progress) -> None:
-    """Both stages, and the verdicts."""
+def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Result, progress: Progress) -> Rules:
+    """Measure both stages; the rules to judge them by."""
     heard = experiment.heard
     started = time.perf_counter()
     for number in range(wanted.first):
@@ -101,7 +103,7 @@ def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Resul
     for number in range(wanted.fresh if candidates else 0):
         result.fresh.append(experiment.pair(wanted.first + number, candidates))
         progress.fresh_pair_done(number + 1, wanted.fresh)
-    result.verdicts = unmeasured(heard["base"], heard["head"], judge_pairs(result.first, result.fresh, rules))
+    return rules
 
 
 def _expectation(wanted: Wanted, chosen: Settings, progress: Progress) -> Callable[[Side, Sequence[str]], None]:
@@ -222,13 +224,11 @@ def _torches(base: dict[str, Any], head: dict[str, Any]) -> str:
     return f"{before} -> {now}" if before != now else ""
 
 
-def _accepted(
-    wanted: Wanted, head: Checkout, base: Checkout, verdicts: list[Verdict], chosen: Settings
-) -> list[Verdict]:
-    """What ``accepted.toml`` of head says about it."""
+def _accept(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> Accept:
+    """What ``accepted.toml`` of head accepts."""
     entries = accepted.read_accepted(head.root / chosen.results / accepted.NAME)
 
     def since(commit: str) -> bool | None:
         return repository.came_between(wanted.project, commit, base.commit["id"], head.commit["id"])
 
-    return accepted.apply(verdicts, entries, since, datetime.now(UTC).date())
+    return accepted.accepting(entries, since, datetime.now(UTC).date())

@@ -80,10 +80,12 @@ class Experiment:
             late = {name for name in self.alone if not only or name in only}
             for starter in starters if late else ():
                 self._measure([starter], number, late.__contains__, records)
-        canaries = {
-            name: canary_log(Process(**each.about["process"])) for name, each in self.heard.items() if each.about
-        }
-        return Pair(base=records["base"], head=records["head"], canaries=canaries)
+        return Pair(base=records["base"], head=records["head"], canaries=self._canaries())
+
+    def _canaries(self) -> dict[str, float]:
+        """What the canary took in the last process of each side, of those that read it."""
+        processes = {name: Process(**each.about["process"]) for name, each in self.heard.items() if each.about}
+        return {name: canary_log(each, each.canary) for name, each in processes.items() if each.canary}
 
     def _measure(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfgate.report import numbers
+from perfgate.report import numbers, text
 from perfgate.verdict.calibration import Calibrated
 
 
@@ -17,7 +17,7 @@ def table(found: Sequence[Calibrated]) -> str:
         parts = (numbers.fraction(noise.pair_deviation), numbers.fraction(noise.process_deviation), visible)
         columns = "".join(f"{part:>9}" for part in (*parts, numbers.fraction(each.threshold)))
         unfit = "" if each.fit else "  unfit to gate by time"
-        lines.append(f"{columns}  {noise.metric} {noise.id}{unfit}")
+        lines.append(f"{columns}  {noise.metric} {text.plain(noise.id)}{unfit}")
     unfit_count = sum(not each.fit for each in found)
     lines.append(f"{unfit_count} of {len(found)} unfit to gate by time (detectable change above twice the limit)")
     return "\n".join(lines) + "\n"

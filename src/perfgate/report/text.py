@@ -10,10 +10,15 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u206
 LONGEST_NAME, LONGEST_SENTENCE = 120, 500
 
 
-def name(text: str) -> str:
-    """A name without control and bidi characters or markup, of bounded length, never empty."""
+def plain(text: str) -> str:
+    """A name without control and bidi characters, of bounded length, never empty; for text without markup."""
     clean = CONTROL.sub("", text) or "(empty)"
-    return escape(clean if len(clean) <= LONGEST_NAME else clean[: LONGEST_NAME - 3] + "...")
+    return clean if len(clean) <= LONGEST_NAME else clean[: LONGEST_NAME - 3] + "..."
+
+
+def name(text: str) -> str:
+    """A name likewise, for text with markup."""
+    return escape(plain(text))
 
 
 def sentence(text: str) -> str:

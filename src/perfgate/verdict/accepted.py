@@ -13,17 +13,24 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from perfgate.errors import SettingsError
-from perfgate.verdict.verdicts import Verdict
+from perfgate.verdict.verdicts import ACCEPTED, Accept, Verdict
 
 NAME = "accepted.toml"
-FIELDS = {"benchmark": str, "metric": str, "from_commit": str, "reason": str, "limit": (int, float), "expires": date}
+FIELDS: dict[str, tuple[type, ...]] = {
+    "benchmark": (str,),
+    "metric": (str,),
+    "from_commit": (str,),
+    "reason": (str,),
+    "limit": (int, float),
+    "expires": (date,),
+}
 SHORTEST_COMMIT = 7
 Since = Callable[[str], bool | None]
 """Whether a commit is part of head and not yet of base; ``None`` where git cannot tell."""
@@ -73,6 +80,9 @@ def read_accepted(file: Path) -> list[Accepted]:
     tables = document.get("accepted", [])
     if set(document) - {"accepted"} or not isinstance(tables, list):
         raise SettingsError(f"{file}: only [[accepted]] tables are expected")
+    wrong = next((each for each in tables if not isinstance(each, dict)), None)
+    if wrong is not None:
+        raise SettingsError(f"{file}: accepted has {wrong!r}: [[accepted]] tables are expected")
     return [_entry(each, file) for each in tables]
 
 
@@ -81,26 +91,26 @@ def _entry(table: dict[str, Any], file: Path) -> Accepted:
     for key in table.keys() ^ FIELDS.keys():
         raise SettingsError(f"{where}: {key} is {'missing' if key in FIELDS else 'not a field'}")
     for key, wanted in FIELDS.items():
-        if not isinstance(table[key], wanted) or isinstance(table[key], bool):  # type: ignore[arg-type]
+        if type(table[key]) not in wanted:  # a bool is an int, and a time of day a date
             raise SettingsError(f"{where}: {key} has the wrong type: {table[key]!r}")
     return Accepted(**table)
 
 
-def apply(verdicts: Iterable[Verdict], entries: Sequence[Accepted], since: Since, today: date) -> list[Verdict]:
-    """The verdicts, where what is ``slower`` and accepted is ``same`` and says by what; the others say why not."""
-    return [_apply_one(each, entries, since, today) if each.word == "slower" else each for each in verdicts]
+def accepting(entries: Sequence[Accepted], since: Since, today: date) -> Accept:
+    """Turns ``slower`` into ``same`` where an entry speaks for this benchmark and metric; else says why none does."""
 
+    def accept(verdict: Verdict) -> Verdict:
+        mine = [each for each in entries if (each.benchmark, each.metric) == (verdict.id, verdict.metric)]
+        if verdict.word != "slower" or not mine:
+            return verdict
+        objections = [_objection(each, verdict, since, today) for each in mine]
+        for entry, objection in zip(mine, objections, strict=True):
+            if not objection:
+                note = f"accepted up to {entry.limit:.1%} until {entry.expires}: {entry.reason}"
+                return dataclasses.replace(verdict, word="same", code=ACCEPTED, reason=f"{verdict.reason}; {note}")
+        return dataclasses.replace(verdict, reason=f"{verdict.reason}; not accepted by {NAME}: {objections[-1]}")
 
-def _apply_one(verdict: Verdict, entries: Sequence[Accepted], since: Since, today: date) -> Verdict:
-    for entry in entries:
-        if (entry.benchmark, entry.metric) != (verdict.id, verdict.metric):
-            continue
-        why_not = _objection(entry, verdict, since, today)
-        if why_not:
-            return dataclasses.replace(verdict, reason=f"{verdict.reason}; not accepted by {NAME}: {why_not}")
-        note = f"accepted up to {entry.limit:.1%} until {entry.expires}: {entry.reason}"
-        return dataclasses.replace(verdict, word="same", code="accepted", reason=f"{verdict.reason}; {note}")
-    return verdict
+    return accept
 
 
 def _objection(entry: Accepted, verdict: Verdict, since: Since, today: date) -> str:

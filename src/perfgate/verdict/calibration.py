@@ -78,9 +78,10 @@ def bias(pairs: Sequence[Pair]) -> tuple[float, float]:
 def _between_processes(pairs: Sequence[Pair], question: Question) -> tuple[float, int]:
     """Standard deviation of a process's log median, less the canary of a time, and its degrees of freedom."""
     squares, degrees = 0.0, 0
+    off = all("base" in pair.canaries and "head" in pair.canaries for pair in pairs)
     for side in ("base", "head"):
         records: list[tuple[Record, float]] = [
-            (getattr(pair, side)[question.id], pair.canaries.get(side, 0.0))
+            (getattr(pair, side)[question.id], pair.canaries[side] if off else 0.0)
             for pair in pairs
             if question.id in getattr(pair, side)
         ]

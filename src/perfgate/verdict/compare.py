@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,8 +14,9 @@ from perfgate.results.ledger import Ledger
 from perfgate.results.record import Measurement, Record, Run
 from perfgate.settings import Settings
 from perfgate.verdict.changepoints import change_points
-from perfgate.verdict.counted import judge_counted
-from perfgate.verdict.levels import level, log_value
+from perfgate.verdict.counted import agreed, judge_counted
+from perfgate.verdict.levels import canary_parts, level, log_value
+from perfgate.verdict.matching import judgeable, mismatch, other_parameters
 from perfgate.verdict.noisy import (
     FLAGGED_PART,
     Question,
@@ -29,7 +30,7 @@ from perfgate.verdict.noisy import (
     screen,
 )
 from perfgate.verdict.rules import Evidence, Suite, of_groups, suite_of
-from perfgate.verdict.verdicts import Verdict, unjudged, worst
+from perfgate.verdict.verdicts import Accept, Verdict, by_benchmark, unchanged, unjudged
 
 Dated = tuple[Record, Run]
 """A record and the run it is of."""
@@ -40,6 +41,8 @@ class Rows:
     """The noisy questions, with the logs of every old and new run: above 0 is worse."""
 
     questions: list[Question] = field(default_factory=list)
+    canary_parts: list[frozenset[str]] = field(default_factory=list)
+    """What the canaries of all those runs have in common."""
     old: list[list[float]] = field(default_factory=list)
     new: list[list[float]] = field(default_factory=list)
 
@@ -53,8 +56,8 @@ class Comparison:
     certain: list[Verdict] = field(default_factory=list)
     """Verdicts that no second look changes: counts, what is new, what cannot be judged."""
     rows: Rows = field(default_factory=Rows)
-    flagged: dict[str, list[str]] = field(default_factory=dict)
-    """Disturbances of the new records."""
+    new: dict[str, list[Record]] = field(default_factory=dict)
+    """The new records of the benchmarks that are compared."""
 
     @cached_property
     def screen(self) -> Screen:
@@ -64,26 +67,22 @@ class Comparison:
     @property
     def candidates(self) -> set[str]:
         """Benchmarks to measure again: those that may have changed, and those that were disturbed."""
-        settled = {each.id for each in self.certain if each.word in {"slower", "failed", "unjudged"}}
-        return (self.screen.candidates | set(self.flagged)) - settled
+        settled = {each.id for each in self.certain if each.word in {"slower", "unjudged"}}
+        disturbed = {name for name, records in self.new.items() if any(each.flags for each in records)}
+        return (self.screen.candidates | disturbed) - settled
 
-    def verdicts(self, fresh: Sequence[Dated] = (), *, planned: int = 0) -> list[Verdict]:
+    def verdicts(self, fresh: Sequence[Dated] = (), *, planned: int = 0, accept: Accept = unchanged) -> list[Verdict]:
         """At least one verdict per benchmark. ``fresh``: candidates measured again, which alone decide on them.
 
         ``planned`` is how many fresh processes there are or would have been; 0 where the first look decides alone.
+        ``accept`` may turn the verdict on a metric into another one, before the worst metric speaks for its benchmark.
         """
         first = self.screen
-        second = self._second(first, fresh, planned) if planned and first.nominated else None
+        second = self._second(first, fresh) if planned and first.nominated else None
         noisy = decide(first, second, self._planned(first, planned) if planned else None, len(first.questions))
-        by_name: dict[str, list[Verdict]] = {}
-        for each in [*self.certain, *noisy]:
-            by_name.setdefault(each.id, []).append(each)
         disturbed = self._disturbed(fresh)
-        result: list[Verdict] = []
-        for name, found in by_name.items():
-            alone = [each for each in found if each.word in {"new", "gone"}]
-            result += alone or [disturbed.get(name) or worst(found)]
-        return result
+        undisturbed = [each for each in noisy if each.id not in disturbed]
+        return by_benchmark(map(accept, [*self.certain, *disturbed.values(), *undisturbed]))
 
     def _evidence(
         self, old: Sequence[Sequence[float]], new: Sequence[Sequence[float]], only: Sequence[int] | None = None
@@ -103,12 +102,16 @@ class Comparison:
         whole = zip(self.rows.questions, self.rows.old, strict=True)
         return suite_of([old for each, old in whole if each.metric == metric])
 
-    def _second(self, first: Screen, fresh: Sequence[Dated], planned: int) -> Second:
+    def _second(self, first: Screen, fresh: Sequence[Dated]) -> Second:
         """What fresh processes say; where one could not be measured again, the first look has to do."""
         rows = first.nominated
-        new = [list(_fresh_values(self.rows.questions[row], fresh)) or self.rows.new[row] for row in rows]
+        again = [
+            _values(question, self.rows.canary_parts[row], [each for each in fresh if each[0].id == question.id])
+            for row, question in ((row, self.rows.questions[row]) for row in rows)
+        ]
+        new = [values or self.rows.new[row] for values, row in zip(again, rows, strict=True)]
         evidence = self._evidence([self.rows.old[row] for row in rows], new, rows)
-        return Second(evidence=evidence, how="a fresh process" if planned == 1 else f"{planned} fresh processes")
+        return Second(evidence=evidence, how=[_processes(len(values)) for values in again])
 
     def _planned(self, first: Screen, count: int) -> Evidence:
         """The errors of so many fresh processes, at the variance known."""
@@ -122,11 +125,11 @@ class Comparison:
     def _disturbed(self, fresh: Sequence[Dated]) -> dict[str, Verdict]:
         """Benchmarks of which too many processes were disturbed."""
         result = {}
-        for name, flags in self.flagged.items():
-            again = [record for record, _ in fresh if record.id == name]
-            count = len(flags) + sum(bool(record.flags) for record in again)
-            if count > FLAGGED_PART * (len(flags) + len(again)):
-                result[name] = unjudged(name, "flagged", f"{count} of {len(flags) + len(again)} processes: {flags[0]}")
+        for name, records in self.new.items():
+            everything = [*records, *(record for record, _ in fresh if record.id == name)]
+            flags = [each.flags[0] for each in everything if each.flags]
+            if len(flags) > FLAGGED_PART * len(everything):
+                result[name] = unjudged(name, "flagged", f"{len(flags)} of {len(everything)} processes: {flags[0]}")
         return result
 
 
@@ -157,22 +160,15 @@ def _compare_benchmark(found: Comparison, new: Sequence[Dated], old: Sequence[Da
         found.certain.append(Verdict(id=record.id, word="new", code="new", reason="not in the baseline"))
         return False
     newest, source = old[0]
-    if newest.identity != record.identity:
-        reason = "its parameters changed, so it is another benchmark than the baseline's of that name"
-        found.certain += [
-            Verdict(id=record.id, word=word, code="other-parameters", reason=reason) for word in ("new", "gone")
-        ]
+    if any(each.identity != newest.identity for each, _ in new):
+        found.certain += other_parameters(record.id)
         return True
     before, now = (each.machine.soft.get("torch", "unknown") for each in (source, run))
     torches = f"{before} -> {now}" if before != now else ""
-    flags = [flag for each, _ in new for flag in each.flags[:1]]
-    if flags:
-        found.flagged[record.id] = flags
-    judged = 0
-    for base in newest.measurements:
-        if base.better != "neither" and base.values:
-            judged += 1
-            _compare_metric(found, new, old, base, torches)
+    found.new[record.id] = [each for each, _ in new]
+    judged = list(judgeable(newest))
+    for base in judged:
+        _compare_metric(found, new, old, base, torches)
     if not judged:
         found.certain.append(unjudged(record.id, "no-metric", "the baseline holds no metric that could be judged"))
     return True
@@ -181,28 +177,38 @@ def _compare_benchmark(found: Comparison, new: Sequence[Dated], old: Sequence[Da
 def _compare_metric(
     found: Comparison, new: Sequence[Dated], old: Sequence[Dated], base: Measurement, torches: str
 ) -> None:
-    record = new[-1][0]
-    head = record.measurement(base.metric)
-    if head is None or head.unit != base.unit:
-        what = "is no longer measured" if head is None else f"has unit {head.unit}, in the baseline {base.unit}"
-        found.certain.append(unjudged(record.id, "metric-differs", f"{base.metric} {what}", base.metric))
+    differing = [each for record, _ in new if (each := mismatch(record, base))]
+    if differing:
+        found.certain.append(differing[0])
     elif base.kind == "counted":
-        found.certain.append(judge_counted(record, head, base, found.settings, torches))
+        found.certain.append(agreed([judge_counted(record, base, found.settings, torches) for record, _ in new]))
     else:
-        problem = problem_with(record, head) or problem_with(old[0][0], base)
-        if problem:
-            found.certain.append(dataclasses.replace(problem, id=record.id))
-            return
-        question = question_of(record, head)
-        past = [value for value in (log_value(each, question) for each in level(old)) if value is not None]
-        points = change_points(past[::-1])  # oldest first
-        found.rows.questions.append(question)
-        found.rows.old.append(past[: len(past) - points[-1]] if points else past)
-        found.rows.new.append([value for value in (log_value(each, question) for each in new) if value is not None])
+        _enter_noisy(found, new, old, base)
 
 
-def _fresh_values(question: Question, fresh: Sequence[Dated]) -> Iterator[float]:
-    for record, run in fresh:
-        value = log_value((record, run), question) if record.id == question.id else None
-        if value is not None:
-            yield value
+def _enter_noisy(found: Comparison, new: Sequence[Dated], old: Sequence[Dated], base: Measurement) -> None:
+    record = new[-1][0]
+    problem = problem_with(record, base.metric) or problem_with(old[0][0], base.metric)
+    if problem:
+        found.certain.append(dataclasses.replace(problem, id=record.id))
+        return
+    question = question_of(record, base)
+    present = list(level(old))
+    parts = canary_parts([run for _, run in (*present, *new)])
+    past = _values(question, parts, present)
+    points = change_points(past[::-1])  # oldest first
+    found.rows.questions.append(question)
+    found.rows.canary_parts.append(parts)
+    found.rows.old.append(past[: len(past) - points[-1]] if points else past)
+    found.rows.new.append(_values(question, parts, new))
+
+
+def _values(question: Question, parts: frozenset[str], dated: Sequence[Dated]) -> list[float]:
+    """The question's value in each run that has one; ``dated`` holds its benchmark only."""
+    values = (log_value(each, question, parts) for each in dated)
+    return [value for value in values if value is not None]
+
+
+def _processes(count: int) -> str:
+    """How many fresh processes decided, in words; empty for none."""
+    return "" if not count else "a fresh process" if count == 1 else f"{count} fresh processes"

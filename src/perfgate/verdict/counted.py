@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from perfgate.results.record import Measurement, Record
 from perfgate.settings import Settings
 from perfgate.verdict.estimate import Estimate
+from perfgate.verdict.matching import mismatch
 from perfgate.verdict.verdicts import Verdict, Word, unjudged
 
 SHOWN_KEYS = 3  # of a changed table
 
 
-def judge_counted(record: Record, head: Measurement, base: Measurement, settings: Settings, torches: str) -> Verdict:
-    """One count against another. ``torches`` tells how the versions of torch differ; empty where they do not.
+def judge_counted(record: Record, base: Measurement, settings: Settings, torches: str) -> Verdict:
+    """One count of ``record`` against ``base``. ``torches`` tells how the versions of torch differ; empty where not.
 
     Across versions of torch counts inform and never gate: another version dispatches other operators.
     """
+    different = mismatch(record, base)
+    head = record.measurement(base.metric)
+    if different or head is None:
+        return different or unjudged(record.id, "metric-differs", base.metric, base.metric)
     new, old = head.values[0], base.values[0]
+    if not (math.isfinite(new) and math.isfinite(old)):
+        return unjudged(record.id, "not-finite", f"{base.metric} is no finite number: {old} -> {new}", base.metric)
     allowance = settings.allowance_of(base.metric, record.group, record.id)
     increases = _increases(head.table, base.table)
     grew = new - old if head.better == "lower" else old - new

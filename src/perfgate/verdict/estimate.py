@@ -46,10 +46,3 @@ def _rank(count: int, tail: float) -> int:
         rank += 1
         cumulative += math.comb(count, rank) * 0.5**count
     return rank
-
-
-def ratio_of(head: Estimate, base: Estimate) -> Estimate:
-    """Divide head by base; the two half-widths add as independent errors of the logarithms do."""
-    half = math.hypot(head.half_width, base.half_width)
-    value = head.value / base.value
-    return Estimate(value, value * math.exp(-half), value * math.exp(half))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from perfgate.results.record import Process, Record, Run
 from perfgate.verdict.noisy import Question, problem_with
+from perfgate.verdict.verdicts import ACCEPTED
 
-NEW_LEVEL = {"faster", "accepted"}
+NEW_LEVEL = {"faster", ACCEPTED}
 """Verdicts after which older values are another level's."""
 
 
@@ -24,27 +25,38 @@ def level(history: Sequence[tuple[Record, Run]]) -> Iterator[tuple[Record, Run]]
             return
 
 
-def log_value(dated: tuple[Record, Run], question: Question) -> float | None:
+def log_value(dated: tuple[Record, Run], question: Question, parts: frozenset[str]) -> float | None:
     """The mean over processes of the metric's log median, above 0 where worse; ``None`` where it was not measured.
 
-    Of a time, what the canary took in the same process is subtracted, so that a machine that was slow as a whole does
-    not look like a regression. A speedup needs none: it is a ratio within one process.
+    Of a time, what ``parts`` of the canary took in the same process is subtracted, so that a machine that was slow as
+    a whole does not look like a regression. A speedup needs none: it is a ratio within one process.
     """
     record, run = dated
     found = record.measurement(question.metric)
-    if found is None or problem_with(record, found):
+    if found is None or problem_with(record, question.metric):
         return None
     sign = -1.0 if question.better == "higher" else 1.0
     medians = []
     for number, samples in enumerate(found.samples):
         if samples:
-            process = run.processes[number] if number < len(run.processes) else None
-            speed = canary_log(process) if found.kind == "sampled" else 0.0
+            timed = found.kind == "sampled" and bool(parts)
+            speed = canary_log(run.processes[number], parts) if timed else 0.0
             medians.append(math.log(statistics.median(samples)) - speed)
     return sign * statistics.fmean(medians)
 
 
-def canary_log(process: Process | None) -> float:
-    """Mean log seconds of the canary's parts; 0 where there is no reading."""
-    readings = [value for value in process.canary.values() if value > 0] if process else []
-    return statistics.fmean(map(math.log, readings)) if readings else 0.0
+def canary_parts(runs: Sequence[Run]) -> frozenset[str]:
+    """Parts of the canary that every process of every run has read; none where one has no reading at all.
+
+    Only what all have in common can be taken off: a part more on one side would look like a change.
+    """
+    readings = [
+        {part for part, seconds in process.canary.items() if seconds > 0} for run in runs for process in run.processes
+    ]
+    complete = readings and all(run.processes for run in runs)
+    return frozenset(set.intersection(*readings)) if complete else frozenset()
+
+
+def canary_log(process: Process, parts: Collection[str]) -> float:
+    """Mean log seconds of those parts of the canary."""
+    return statistics.fmean(math.log(process.canary[part]) for part in parts)

@@ -86,14 +86,14 @@ class Second:
     """The second stage: what fresh data say about the nominated questions, in their order."""
 
     evidence: Evidence
-    how: str
-    """What confirmed or did not, such as ``8 fresh pairs``."""
+    how: Sequence[str]
+    """What confirmed or did not, such as ``8 fresh pairs``; empty where nothing fresh was measured."""
 
 
-def problem_with(record: Record, measurement: Measurement) -> Verdict | None:
-    """Why these samples cannot be judged; ``None`` where they can."""
-    values = measurement.values
-    name, metric = record.id, measurement.metric
+def problem_with(record: Record, metric: str) -> Verdict | None:
+    """Why the samples of this metric cannot be judged; ``None`` where they can."""
+    found = record.measurement(metric)
+    values, name = found.values if found else (), record.id
     if len(values) < FEWEST_SAMPLES:
         reason = f"{metric}: too few samples ({len(values)} < {FEWEST_SAMPLES})"
         return unjudged(name, "too-few-samples", reason, metric)
@@ -130,10 +130,10 @@ def by_metric(questions: Sequence[Question], estimate: Callable[[Sequence[int]],
 def decide(first: Screen, second: Second | None, planned: Evidence | None, family: int = 0) -> list[Verdict]:
     """A verdict per question. Without a second stage, the first one decides alone.
 
-    ``family``: see :func:`~perfgate.verdict.rules.proven`.
-
     ``planned``: errors that a second stage has or would have had, per question; ``None`` where none is possible.
+    ``family``: see :func:`~perfgate.verdict.rules.proven`; where the first stage decides, all questions are one.
     """
+    family = family or (0 if second else len(first.questions))
     rows = first.nominated if second else list(range(len(first.questions)))
     final = second.evidence if second else first.evidence
     slower = _proven_rows(first, rows, first.slower, final, family)
@@ -146,7 +146,8 @@ def decide(first: Screen, second: Second | None, planned: Evidence | None, famil
         again = second is not None and row in place
         last = final.row(place[row]) if again else planned.row(row) if planned else None
         visible = _detectable(first, row, last, family)
-        verdicts.append(_verdict(first, row, estimate, changed, second.how if second and again else "", visible))
+        how = second.how[place[row]] if second and again else ""
+        verdicts.append(_verdict(first, row, estimate, changed, how, visible))
     return verdicts
 
 
@@ -181,7 +182,8 @@ def _verdict(first: Screen, row: int, change: Estimate | None, changed: Word | N
     question, threshold = first.questions[row], float(first.limits.threshold[row])
     if change is None:
         return unjudged(question.id, "no-data", f"{question.metric}: no process measured it", question.metric)
-    word: Word = changed or ("unsure" if change.half_width > math.log1p(threshold) else "same")
+    large = change.half_width > math.log1p(threshold) or abs(math.log(change.value)) >= math.log1p(threshold)
+    word: Word = changed or ("unsure" if large else "same")
     confirmed = f", {'confirmed' if changed else 'not confirmed'} by {how}" if how else ""
     visible = {
         "same": f"; {_size(seen)} would have been seen",

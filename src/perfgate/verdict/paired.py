@@ -11,6 +11,7 @@ from perfgate.results.ledger import Ledger
 from perfgate.results.record import Measurement, Record
 from perfgate.settings import Settings
 from perfgate.verdict.counted import agreed, judge_counted
+from perfgate.verdict.matching import judgeable, mismatch, other_parameters
 from perfgate.verdict.noisy import (
     FLAGGED_PART,
     Question,
@@ -25,10 +26,14 @@ from perfgate.verdict.noisy import (
 )
 from perfgate.verdict.rules import Evidence, of_pairs, suite_of
 from perfgate.verdict.statistics import Floats
-from perfgate.verdict.verdicts import Verdict, unjudged, worst
+from perfgate.verdict.verdicts import Accept, Verdict, by_benchmark, unchanged, unjudged
 
 BLOCK = 4
 """Rounds that belong together: within them each side goes first twice, once with either order of the plain twin."""
+
+
+Key = tuple[str, str]
+"""Benchmark and metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +47,14 @@ class Pair:
 
     @property
     def common(self) -> list[str]:
-        """Benchmarks that both measured."""
-        return [name for name in self.head if name in self.base]
+        """Benchmarks that both measured, with the same parameters."""
+        return [name for name in self.head if name in self.base and name not in self.renewed]
+
+    @property
+    def renewed(self) -> list[str]:
+        """Benchmarks that bear the same name and are others."""
+        both = (name for name in self.head if name in self.base)
+        return [name for name in both if self.head[name].identity != self.base[name].identity]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,30 +93,25 @@ class Series:
     values: list[float]
 
 
-def series_of(pairs: Iterable[Pair]) -> tuple[dict[tuple[str, str], Series], list[Verdict]]:
+def series_of(pairs: Iterable[Pair]) -> tuple[dict[Key, Series], dict[Key, Verdict]]:
     """Log ratios of every noisy metric by benchmark and metric, and verdicts on what cannot be judged."""
-    found: dict[tuple[str, str], Series] = {}
-    problems: dict[tuple[str, str], Verdict] = {}
+    found: dict[Key, Series] = {}
+    problems: dict[Key, Verdict] = {}
     for pair in pairs:
         for name in pair.common:
             base, head = pair.base[name], pair.head[name]
-            for new, old in _judged(head, base):
-                key = (name, new.metric)
-                problem = problem_with(base, old) or problem_with(head, new)
-                if problem:
-                    problems[key] = problem
+            for old in judgeable(base):
+                if old.kind == "counted":
                     continue
-                question = question_of(head, new)
-                found.setdefault(key, Series(question, [])).values.append(log_ratio(old, new))
-    return {key: each for key, each in found.items() if key not in problems}, list(problems.values())
-
-
-def _judged(head: Record, base: Record) -> Iterator[tuple[Measurement, Measurement]]:
-    """Noisy metrics with a better direction that both have, in the same unit."""
-    for old in base.measurements:
-        new = head.measurement(old.metric)
-        if old.kind != "counted" and old.better != "neither" and old.values and new and new.unit == old.unit:
-            yield new, old
+                key = (name, old.metric)
+                problem = mismatch(head, old) or problem_with(base, old.metric) or problem_with(head, old.metric)
+                new = head.measurement(old.metric)
+                if problem or new is None:
+                    problems[key] = problem or unjudged(name, "metric-differs", old.metric, old.metric)
+                else:
+                    series = found.setdefault(key, Series(question_of(head, new), []))
+                    series.values.append(log_ratio(old, new))
+    return {key: each for key, each in found.items() if key not in problems}, problems
 
 
 def first_stage(pairs: Sequence[Pair], rules: Rules) -> Screen:
@@ -128,35 +134,49 @@ def _evidence(chosen: Sequence[Series], whole: Sequence[Series], rules: Rules) -
     return by_metric([each.question for each in chosen], estimate)
 
 
-def judge_pairs(first: Sequence[Pair], second: Sequence[Pair], rules: Rules) -> list[Verdict]:
-    """A verdict per benchmark that both sides have: of its worst metric. Only fresh pairs decide on candidates."""
+def judge_pairs(
+    first: Sequence[Pair], second: Sequence[Pair], rules: Rules, accept: Accept = unchanged
+) -> list[Verdict]:
+    """A verdict per benchmark that both sides have: of its worst metric. Only fresh pairs decide on candidates.
+
+    ``accept`` may turn the verdict on a metric into another one, before the worst metric speaks for its benchmark.
+    """
+    everything = [*first, *second]
     series, problems = series_of(first)
     found = first_stage(first, rules)
-    verdicts = [*problems, *_counts([*first, *second], rules)]
-    fresh, _ = series_of(second)
-    if rules.fresh and found.nominated:
-        again = [_again(found.questions[row], fresh) for row in found.nominated]
-        evidence = _evidence(again, list(series.values()), rules)
-        how = f"{max(len(each.values) for each in again)} fresh pairs"
-        verdicts += decide(found, Second(evidence=evidence, how=how), _planned(found, series, rules.fresh))
-    else:
-        verdicts += decide(found, None, _planned(found, series, rules.fresh) if rules.fresh else None)
-    flagged = _flagged([*first, *second])
-    by_name: dict[str, list[Verdict]] = {}
-    for each in verdicts:
-        by_name.setdefault(each.id, []).append(each)
-    for pair in [*first, *second]:
-        for name in pair.common:
-            by_name.setdefault(name, [unjudged(name, "no-metric", "no metric that could be judged")])
-    return [flagged.get(name) or worst(each) for name, each in by_name.items()]
+    planned = _planned(found, series, rules.fresh) if rules.fresh else None
+    fresh, fresh_problems = series_of(second)
+    last = _second(found, series, fresh, rules) if rules.fresh and found.nominated else None
+    noisy = [
+        fresh_problems.get((each.id, each.metric), each) if each.code == "no-data" else each
+        for each in decide(found, last, planned)
+    ]
+    disturbed = _disturbed(everything)
+    certain = [*_renewed(everything), *_counts(everything, rules), *disturbed.values()]
+    undisturbed = [each for each in (*problems.values(), *noisy) if each.id not in disturbed]
+    known = {each.id for each in (*certain, *undisturbed)}
+    silent = dict.fromkeys(name for pair in everything for name in pair.common if name not in known)
+    certain += [unjudged(name, "no-metric", "it has no metric that could be judged") for name in silent]
+    return by_benchmark(map(accept, [*certain, *undisturbed]))
 
 
-def _again(question: Question, fresh: Mapping[tuple[str, str], Series]) -> Series:
+def _second(first: Screen, series: Mapping[Key, Series], fresh: Mapping[Key, Series], rules: Rules) -> Second:
+    again = [_again(first.questions[row], fresh) for row in first.nominated]
+    evidence = _evidence(again, list(series.values()), rules)
+    return Second(evidence=evidence, how=[f"{len(each.values)} fresh pairs" if each.values else "" for each in again])
+
+
+def _renewed(pairs: Sequence[Pair]) -> Iterator[Verdict]:
+    for name in dict.fromkeys(name for pair in pairs for name in pair.renewed):
+        yield from other_parameters(name)
+
+
+def _again(question: Question, fresh: Mapping[Key, Series]) -> Series:
     """Fresh values of a candidate; none where no fresh pair measured it."""
     return fresh.get((question.id, question.metric), Series(question, []))
 
 
-def _planned(first: Screen, series: Mapping[tuple[str, str], Series], fresh: int) -> Evidence:
+def _planned(first: Screen, series: Mapping[Key, Series], fresh: int) -> Evidence:
     """The errors of so many fresh pairs, at the variance that the first ones showed."""
     counts = np.array([len(each.values) for each in series.values()], float)
     known = first.evidence
@@ -165,25 +185,17 @@ def _planned(first: Screen, series: Mapping[tuple[str, str], Series], fresh: int
 
 
 def _counts(pairs: Sequence[Pair], rules: Rules) -> Iterator[Verdict]:
-    found: dict[tuple[str, str], list[Verdict]] = {}
+    found: dict[Key, list[Verdict]] = {}
     for pair in pairs:
         for name in pair.common:
-            head = pair.head[name]
-            for old in pair.base[name].measurements:
-                if old.kind == "counted" and old.better != "neither" and old.values:
-                    verdict = _count(head, old, rules)
+            for old in judgeable(pair.base[name]):
+                if old.kind == "counted":
+                    verdict = judge_counted(pair.head[name], old, rules.settings, rules.torches)
                     found.setdefault((name, old.metric), []).append(verdict)
     return (agreed(each) for each in found.values())
 
 
-def _count(head: Record, old: Measurement, rules: Rules) -> Verdict:
-    new = head.measurement(old.metric)
-    if new is None:
-        return unjudged(head.id, "metric-differs", f"{old.metric} is no longer measured", old.metric)
-    return judge_counted(head, new, old, rules.settings, rules.torches)
-
-
-def _flagged(pairs: Sequence[Pair]) -> dict[str, Verdict]:
+def _disturbed(pairs: Sequence[Pair]) -> dict[str, Verdict]:
     """Benchmarks that were disturbed in too many of their processes."""
     flags: dict[str, list[tuple[str, ...]]] = {}
     for pair in pairs:

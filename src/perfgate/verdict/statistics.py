@@ -161,7 +161,8 @@ class Hurdle:
         """That the estimate passes where the true log ratio is ``change``."""
         if not math.isfinite(self.height):
             return 0.0
-        return float(upper_tail((self.height - change) / self.standard_error, self.degrees))
+        error = max(self.standard_error, math.sqrt(SMALLEST_VARIANCE))
+        return float(upper_tail((self.height - change) / error, self.degrees))
 
 
 def detection(change: float, hurdles: Sequence[Hurdle]) -> float:

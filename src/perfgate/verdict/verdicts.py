@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,8 @@ PASSED, REGRESSED, USAGE_ERROR, NOT_JUDGED = range(4)
 """Exit codes."""
 SEVERITY: tuple[Word, ...] = ("failed", "slower", "unjudged", "gone", "unsure", "new", "faster", "skipped", "same")
 """Worst first: the order of reports, and which word a benchmark gets whose metrics have several."""
+ACCEPTED = "accepted"
+"""Code of a regression that somebody took on purpose, and the word its record keeps: it begins a new level."""
 WORTH_LISTING = {"slower", "unjudged"}
 """Words of which every metric's reason is told, not only the first one's."""
 FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement"}
@@ -42,6 +44,10 @@ class Verdict:
     nothing is uncertain, infinite where none would have been seen."""
 
 
+Accept = Callable[[Verdict], Verdict]
+"""What somebody accepted turns ``slower`` into ``same``; see :mod:`perfgate.verdict.accepted`."""
+
+
 def unjudged(name: str, code: str, reason: str, metric: str = "") -> Verdict:
     """A verdict that there can be none, and why."""
     return Verdict(id=name, word="unjudged", code=code, reason=reason, metric=metric)
@@ -56,10 +62,31 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return dataclasses.replace(ordered[0], reason="; ".join([ordered[0].reason, *others]))
 
 
-def _importance(verdict: Verdict) -> tuple[int, bool]:
-    """Worst first. Among equals a count, which is certain; of what is fine the noisy one, which says how surely."""
+def _importance(verdict: Verdict) -> tuple[int, bool, bool]:
+    """Worst first. Among equals what was accepted, then a count, which is certain; of what is fine the noisy one."""
     counted = verdict.detectable is None
-    return SEVERITY.index(verdict.word), counted if verdict.word == "same" else not counted
+    return (
+        SEVERITY.index(verdict.word),
+        verdict.code != ACCEPTED,
+        counted if verdict.word == "same" else not counted,
+    )
+
+
+def unchanged(verdict: Verdict) -> Verdict:
+    """Accept nothing."""
+    return verdict
+
+
+def by_benchmark(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """One verdict per benchmark, of its worst metric; a benchmark that is new or gone has nothing else to say."""
+    grouped: dict[str, list[Verdict]] = {}
+    for each in verdicts:
+        grouped.setdefault(each.id, []).append(each)
+    result: list[Verdict] = []
+    for found in grouped.values():
+        one_sided = [each for each in found if each.word in {"new", "gone"}]
+        result += one_sided or [worst(found)]
+    return result
 
 
 def tally(verdicts: Iterable[Verdict]) -> Mapping[Word, int]:
@@ -103,5 +130,5 @@ def with_verdicts(run: Run, verdicts: Sequence[Verdict], *, accept: bool = False
 
 
 def _word_to_keep(verdict: Verdict, *, accept: bool) -> str:
-    accepted = verdict.code == "accepted" or (accept and verdict.word == "slower")
-    return "accepted" if accepted else verdict.word
+    accepted = verdict.code == ACCEPTED or (accept and verdict.word == "slower")
+    return ACCEPTED if accepted else verdict.word

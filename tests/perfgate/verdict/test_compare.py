@@ -208,12 +208,19 @@ def test_counts_are_exact_from_the_first_run_on():
     assert (found.word, found.metric, found.reason) == ("slower", "operators", "operators 3 -> 4")
 
 
+SETTLED = [record(NAME, around(s), count("operators", value)) for s, value in ((0.01, 3), (0.03, 4))]
+
+
 def test_what_is_settled_by_counts_is_not_measured_again():
     """It would be slower whatever the time."""
-    old, new = (record(NAME, around(s), count("operators", value)) for s, value in ((0.01, 3), (0.03, 4)))
-    comparison = compared(run(new), saved(old))
-    assert comparison.candidates == set()
-    (found,) = comparison.verdicts(planned=FRESH)
+    old, new = SETTLED
+    assert compared(run(new), saved(old)).candidates == set()
+
+
+def test_what_was_not_measured_again_was_confirmed_by_nobody():
+    """Its time is slower, too, at the first look."""
+    old, new = SETTLED
+    (found,) = compared(run(new), saved(old)).verdicts(planned=FRESH)
     assert found.word == "slower"
     assert "confirmed by" not in found.reason
 

@@ -14,7 +14,7 @@ SETTINGS = Settings()
 
 def judged(new, old, settings=SETTINGS, torches=""):
     """The verdict on one count."""
-    return judge_counted(record(NAME, new), new, old, settings, torches)
+    return judge_counted(record(NAME, new), old, settings, torches)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from perfgate.verdict.estimate import Estimate, median_estimate, ratio_of
+from perfgate.verdict.estimate import Estimate, median_estimate
 
 
 def test_the_median_interval_covers_as_often_as_it_says():
@@ -45,10 +45,3 @@ def test_a_higher_confidence_is_a_wider_interval():
 def test_the_half_width_is_of_the_logarithm():
     """A factor of 1.1 either way."""
     assert Estimate(2.0, 2.0 / 1.1, 2.0 * 1.1).half_width == pytest.approx(math.log(1.1))
-
-
-def test_errors_of_a_ratio_add_as_squares():
-    """Of the logarithms."""
-    found = ratio_of(Estimate(2.0, 2.0 / 1.03, 2.0 * 1.03), Estimate(1.0, 1 / 1.04, 1.04))
-    assert found.value == 2.0
-    assert found.half_width == pytest.approx((0.02956**2 + 0.03922**2) ** 0.5, rel=1e-3)
