@@ -20,6 +20,7 @@ FRESH_PROCESSES = 5
 See ``python -m perfgate.verdict.power``.
 """
 LIMIT_SECONDS = 900.0  # for one benchmark: longer than any compiles
+STOCK_OPTIONS = ("min_time", "max_time", "min_rounds", "calibration_precision", "warmup", "warmup_iterations")
 UNWANTED_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")  # the session's options are passed on by name
 
 
@@ -31,6 +32,9 @@ def command(option: Any, root: Path, files: Collection[str]) -> list[str]:
         words += ["-c", str(Path(option.inifilename).absolute())]
     if option.perfgate_data:
         words.append(f"--perfgate-data={option.perfgate_data.absolute()}")
+    words += [f"--benchmark-{name.replace('_', '-')}={getattr(option, f'benchmark_{name}')}" for name in STOCK_OPTIONS]
+    if option.benchmark_disable_gc:
+        words.append("--benchmark-disable-gc")
     for plugin in option.plugins:
         words += ["-p", plugin]
     for override in option.override_ini or ():

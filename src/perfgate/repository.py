@@ -30,7 +30,8 @@ def _git(root: Path, *arguments: str) -> str | None:
         done = subprocess.run(
             ["git", "-C", str(root), *arguments],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",  # file names are bytes
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
@@ -129,9 +130,15 @@ def files_of_working_tree(root: Path) -> list[Path]:
 
 
 def changed_files(root: Path, base: str, head: str | None) -> list[str]:
-    """Files below ``root`` that differ between two commits, or between ``base`` and the working tree."""
-    between = _git(root, "diff", "--name-only", "--relative", "-z", base, *([head] if head else []), "--", ".") or ""
-    untracked = "" if head else _git(root, "ls-files", "--others", "--exclude-standard", "-z") or ""
+    """Files below ``root`` that differ between two commits, or between ``base`` and the working tree.
+
+    Raises:
+        RepositoryError: where git cannot tell; nothing differing is another answer.
+    """
+    between = _git(root, "diff", "--name-only", "--relative", "-z", base, *([head] if head else []), "--", ".")
+    untracked = "" if head else _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    if between is None or untracked is None:
+        raise RepositoryError(f"git cannot tell what differs between {base[:12]} and {head or 'the working tree'}")
     return sorted({name for name in (between + "\0" + untracked).split("\0") if name})
 
 
@@ -162,7 +169,10 @@ def worktree(root: Path, commit_id: str, folder: Path) -> Iterator[Path]:
             problem = _attempt(folder, "submodule", "update", "--init", "--recursive", "--quiet")
             if problem:
                 raise RepositoryError(f"git cannot check out the submodules of {commit_id[:12]}: {problem}")
-        yield folder / root.resolve().relative_to(repository.resolve())
+        project = folder / root.resolve().relative_to(repository.resolve())
+        if not project.is_dir():
+            raise RepositoryError(f"{commit_id[:12]} has no folder {project.relative_to(folder)}: nothing to compare")
+        yield project
     finally:
         _attempt(repository, "worktree", "remove", "--force", "--force", str(folder))
 
@@ -173,7 +183,8 @@ def _attempt(root: Path, *arguments: str) -> str:
         done = subprocess.run(
             ["git", "-C", str(root), *arguments],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=CHECKOUT_SECONDS,
             check=False,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,11 +118,7 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
 
     if options.base is None and options.base_python == options.head_python:
         raise SettingsError("ab needs a BASE to compare with, for example: perfgate ab main")
-    for name, fewest in (("pairs", 2), ("fresh", 0)):
-        if getattr(options, name) < fewest or getattr(options, name) % 2:
-            raise SettingsError(f"--{name} {getattr(options, name)}: an even number from {fewest} on is expected")
-    if not options.limit > 0:
-        raise SettingsError(f"--limit {options.limit}: seconds are expected")
+    check_sizes(options)
     return Wanted(
         project=find_project(Path.cwd()),
         base=options.base,
@@ -139,6 +136,23 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
     )
 
 
+def check_sizes(options: argparse.Namespace) -> None:
+    """Refuse sizes that make no sense, and files that could not be written after an hour of measuring.
+
+    Raises:
+        SettingsError: naming the option and what it takes.
+    """
+    for name, fewest in (("pairs", 2), ("fresh", 0)):
+        if getattr(options, name) < fewest or getattr(options, name) % 2:
+            raise SettingsError(f"--{name} {getattr(options, name)}: an even number from {fewest} on is expected")
+    if not 0 < options.limit < math.inf:
+        raise SettingsError(f"--limit {options.limit}: seconds are expected")
+    for name in ("json", "junit"):
+        file = getattr(options, name)
+        if file and file != "-" and not (Path(file).absolute().parent.is_dir() and not Path(file).is_dir()):
+            raise SettingsError(f"--{name} {file}: no file can be written there")
+
+
 def find_project(folder: Path) -> Path:
     """The nearest folder upwards that has a pyproject.toml; else ``folder``."""
     return next((each for each in (folder, *folder.parents) if (each / "pyproject.toml").is_file()), folder)
@@ -146,5 +160,8 @@ def find_project(folder: Path) -> Path:
 
 def sides_of(options: argparse.Namespace) -> str:
     """The options that say what is compared, as they were given."""
-    suite = f"--suite {options.suite}" if options.suite else None
-    return " ".join(filter(None, [options.base, options.head, suite]))
+    words = [options.base, options.head]
+    for name in ("base_python", "head_python", "suite"):
+        value = getattr(options, name)
+        words.append(f"--{name.replace('_', '-')} {value}" if value and value != sys.executable else None)
+    return " ".join(filter(None, words))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfgate.errors import ComparisonError, SettingsError
+from perfgate.errors import ComparisonError
 
 if TYPE_CHECKING:
     from perfgate.pairs.ab import Result
@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(options: argparse.Namespace) -> int:
     """Calibrate, print, write the ledger, and give the exit code."""
     from perfgate import settings
-    from perfgate.commands.ab import find_project
+    from perfgate.commands.ab import check_sizes, find_project
     from perfgate.commands.output import publish
     from perfgate.commands.progress import Lines
     from perfgate.pairs.ab import compare_commits
@@ -48,8 +48,7 @@ def run(options: argparse.Namespace) -> int:
     from perfgate.report.comparison import Comparison
     from perfgate.verdict.calibration import bias, calibrate
 
-    if options.pairs < 2 or options.pairs % 2:
-        raise SettingsError(f"--pairs {options.pairs}: an even number from 2 on is expected")
+    check_sizes(options)
     project = find_project(Path.cwd())
     wanted = Wanted(
         project=project,
@@ -67,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
         raise ComparisonError("no benchmark was measured in both processes of a pair: there is nothing to calibrate")
     file = _write(project / chosen.results, result, found)
     mean, first = bias(result.first)
-    print(table(found))
+    if options.json != "-":
+        print(table(found))
     comparison = Comparison(
         title=f"A/A of {result.head}: {len(result.first)} pairs",
         verdicts=result.verdicts,

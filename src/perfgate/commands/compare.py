@@ -84,12 +84,15 @@ def split(names: Sequence[str]) -> tuple[list[Path], list[Path]]:
 
 def _expand(name: str) -> list[Path]:
     path = Path(name)
-    if path.is_dir():
-        found = sorted(file for file in path.glob("*.json") if file.name != "ledger.json")
-    else:
-        found = [path] if path.exists() else [Path(each) for each in sorted(glob.glob(name))]  # noqa: PTH207 - a pattern
+    try:
+        if path.is_dir():
+            found = sorted(file for file in path.glob("*.json") if file.name != "ledger.json")
+        else:
+            found = [path] if path.exists() else [Path(each) for each in sorted(glob.glob(name))]  # noqa: PTH207 - a pattern
+    except OSError:  # no such name is possible
+        found = []
     if not found:
-        raise SettingsError(f"{name}: no such file, folder with JSON files, or pattern that matches one")
+        raise SettingsError(f"{name:.200}: no such file, folder with JSON files, or pattern that matches one")
     return found
 
 

@@ -30,8 +30,6 @@ from perfgate.verdict import accepted
 from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs
 from perfgate.verdict.verdicts import Accept, Verdict
 
-PREPARE_SECONDS = 3600
-
 
 @dataclass(kw_only=True)
 class Result:
@@ -74,11 +72,11 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         if _identical(wanted, base, head, chosen):
             result.identical = True
             return result
+        accept = _accept(wanted, base, head, chosen)  # read before an hour is spent measuring
         experiment = _experiment(wanted, (base, head), chosen, scratch, progress)
         other = head if instrument is base else base
         if not wanted.suite and any(name.startswith(f"{BENCHES}/") for name in _changed(wanted, base, head)):
             experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
-        accept = _accept(wanted, base, head, chosen)
         rules = _run(experiment, wanted, chosen, result, progress)
         judged = judge_pairs(result.first, result.fresh, rules, accept)
         result.verdicts = unmeasured(experiment.heard["base"], experiment.heard["head"], judged)
@@ -174,8 +172,8 @@ def _prepare(wanted: Wanted, side: Checkout) -> None:
         shell=True,
         cwd=side.root,
         capture_output=True,
-        text=True,
-        timeout=PREPARE_SECONDS,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
     if done.returncode:

@@ -55,6 +55,7 @@ def checked_out(project: Path, revision: str | None, name: str, folder: Path, re
         RepositoryError: where git cannot give it.
     """
     if revision is None:
+        repository.top(project)
         commit = repository.commit(project, ignoring=results)
         dirty = repository.dirty_submodules(project)
         if dirty:

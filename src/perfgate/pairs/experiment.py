@@ -62,6 +62,8 @@ class Experiment:
     """Benchmarks that do not fit beside their other side, and are measured one after the other."""
     met: bool = False
     """Whether a process has collected yet."""
+    measured: bool = False
+    """Whether one has measured anything yet."""
     working_seconds: float = 0.0
     """How long measuring processes held the turn."""
 
@@ -107,7 +109,7 @@ class Experiment:
             sides = self._session(group, number, left)
             for side in sides:
                 self._hear(side, records[side.launch.name])
-            if not any(side.death for side in sides):
+            if not any(side.death and side.ids for side in sides):  # one that collected nothing would die again
                 return
             done |= set.intersection(*(set(side.records) | set(side.outcomes) for side in sides))
 
@@ -131,23 +133,31 @@ class Experiment:
 
     def _meet(self, side: Side) -> None:
         """What a process says before it measures."""
-        if side.death:
-            raise ComparisonError(f"nothing could be measured: {side.death.reason}")
+        self._check_alive(side)
         heard = self.heard[side.launch.name]
         heard.ids.update(dict.fromkeys(side.ids))
         heard.problems.update(side.problems)
         heard.machine = side.machine or heard.machine
 
+    def _check_alive(self, side: Side) -> None:
+        """A process that can collect nothing is no accident, as long as none has measured anything."""
+        if side.death and not side.ids and not self.measured:
+            raise ComparisonError(f"nothing could be measured: {side.death.reason}")
+
     def _hear(self, side: Side, records: dict[str, Record]) -> None:
         heard = self.heard[side.launch.name]
+        self._check_alive(side)
         self.prove(side)
         records.update(side.records)
+        self.measured = self.measured or bool(side.records)
         heard.outcomes.update(side.outcomes)
         heard.about = side.about or heard.about
         self.working_seconds += side.working_seconds
-        if side.death:
+        if side.death and side.death.at:
             heard.deaths[side.death.at] = side.death
             self.say(f"{side.launch.name} died at {side.death.at}; the pair goes on without it")
+        elif side.death:
+            self.say(f"a process ended before its first benchmark: {side.death.reason}")
 
     def _set_crowded_apart(self) -> None:
         """Benchmarks that failed for want of memory beside their other side get another chance without it."""

@@ -87,8 +87,8 @@ class Starter:
             cwd=launch.folder,
             env=dict(launch.environment),
             capture_output=True,
-            text=True,
-            timeout=self.limit_seconds,
+            encoding="utf-8",
+            errors="replace",
             check=False,
         )
         return [line.strip() for line in done.stdout.splitlines() if "::" in line and not line.startswith("ERROR")]

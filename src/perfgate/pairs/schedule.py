@@ -46,8 +46,8 @@ def _measure(sides: Sequence[Side]) -> None:
             if side.death:
                 return
     for side in agreeing:
-        while side.at("round") or side.at("after"):
-            side.go()
+        while not (side.death or side.at("start") or side.at("finish")):
+            side.go(rounds=rounds)  # the rest of it, and what else it measures: that has no partner
 
 
 def rounded(rounds: int) -> int:

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from perfgate.errors import UnreadableRun
 from perfgate.results.document import parse_record
@@ -20,6 +21,7 @@ from perfgate.results.record import Record
 from perfgate.turns import PROTOCOL
 
 GRACE_SECONDS = 5.0  # between asking a process to end and killing it
+GLANCE_SECONDS = 1.0  # between looks at whether a silent process is still there
 SHOWN_LINES = 12  # of the output of a process that died
 
 
@@ -70,34 +72,45 @@ class Side:
     death: Death | None = None
     working_seconds: float = 0.0
     """How long it held the turn."""
+    _resources: ExitStack = field(default_factory=ExitStack)
+    _process: subprocess.Popen[bytes] = field(init=False)
+    _started: bool = False
 
     def __enter__(self) -> Self:
-        """Start the process and wait until it has collected."""
-        ours, theirs = Pipe()
-        self._connection = ours
+        """Start the process and wait until it has collected; where it cannot be started, it is dead."""
         self._message: dict[str, Any] = {}
-        self._output = self.launch.log.open("ab")
-        self._process = subprocess.Popen(
-            [*self.launch.command, f"--perfgate-turns={theirs.fileno()}"],
+        with ExitStack() as stack:
+            ours, theirs = map(stack.enter_context, Pipe())
+            output = stack.enter_context(self.launch.log.open("ab"))
+            try:
+                self._process = self._start(theirs.fileno(), output)
+            except OSError as error:
+                what = error.filename or self.launch.command[0]
+                self.death = Death("", "crashed", f"{self.launch.name} cannot be started: {what}: {error.strerror}")
+                return self
+            self._started = True
+            theirs.close()
+            self._resources = stack.pop_all()
+        self._connection = ours
+        self._listen()
+        return self
+
+    def _start(self, descriptor: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*self.launch.command, f"--perfgate-turns={descriptor}"],
             cwd=self.launch.folder,
             env=dict(self.launch.environment),
             stdin=subprocess.DEVNULL,
-            stdout=self._output,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[descriptor],
             start_new_session=True,  # so that its loader workers can be ended with it
         )
-        theirs.close()
-        self._listen()
-        if self._message.get("protocol", PROTOCOL) != PROTOCOL:
-            self._give_up("protocol", f"its perfgate speaks protocol {self._message['protocol']}, this one {PROTOCOL}")
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the process, whatever it is doing."""
-        self._connection.close()
+        self._resources.close()
         self._end()
-        self._output.close()
 
     def at(self, place: str, name: str = "") -> bool:
         """Whether it waits at ``place``, of the benchmark ``name`` if given."""
@@ -118,8 +131,8 @@ class Side:
         """Let it end by itself."""
         if self.at("finish"):
             started = time.perf_counter()
-            self._connection.send_bytes(b"{}")
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # it is ended in any case
+                self._connection.send_bytes(b"{}")
                 self._process.wait(self.launch.limit_seconds)
             self.working_seconds += time.perf_counter() - started
 
@@ -129,36 +142,44 @@ class Side:
         started = time.perf_counter()
         self._message = {}
         while not self.death and not self._message:
-            left = self.launch.limit_seconds - (time.perf_counter() - started)
             try:
-                if not self._connection.poll(max(left, 0.0)):
-                    limit = f"{self.launch.limit_seconds:.0f} s"
+                if self._connection.poll(GLANCE_SECONDS):
+                    self._take(json.loads(self._connection.recv_bytes()), name)
+                elif self._process.poll() is not None and not self._connection.poll():
+                    raise EOFError
+                elif time.perf_counter() - started > self.launch.limit_seconds:
+                    limit = f"{self.launch.limit_seconds:g} s"
                     self._give_up("hung", f"worked for more than {limit} without an end (--limit)", name)
-                    break
-                self._take(json.loads(self._connection.recv_bytes()), name)
             except (EOFError, OSError):
                 self._give_up("crashed", self._how_it_ended(), name)
+            except (ValueError, KeyError, TypeError, UnreadableRun) as error:
+                self._give_up("protocol", f"sent what is no message: {type(error).__name__}: {error}", name)
         self.working_seconds += time.perf_counter() - started
 
     def _take(self, message: dict[str, Any], name: str) -> None:
-        if "at" in message:
-            self._message = message
-            if message["at"] == "collected":
-                self.ids, self.problems, self.machine = message["ids"], message["problems"], message["machine"]
+        if "at" not in message:
+            self._hear(message["tell"], message["content"])
             return
-        content = message["content"]
-        if message["tell"] == "about":
-            self.about = content
-        elif message["tell"] == "modules":
-            self.modules = content["files"]
-        elif message["tell"] == "outcome":
-            self.outcomes[content["id"]] = content
-        else:
-            try:
-                record = parse_record(content, f"what {self.launch.name} sent")
-            except UnreadableRun as error:
-                self._give_up("protocol", str(error), name)
+        if message["at"] == "collected":
+            if message["protocol"] != PROTOCOL:
+                reason = (
+                    f"speaks protocol {message['protocol']} of perfgate, and this is {PROTOCOL}: update one of them"
+                )
+                self._give_up("protocol", reason, name)
                 return
+            self.ids, self.problems = list(message["ids"]), dict(message["problems"])
+            self.machine = dict(message["machine"])
+        self._message = message
+
+    def _hear(self, kind: str, content: dict[str, Any]) -> None:
+        if kind == "about":
+            self.about = dict(content)
+        elif kind == "modules":
+            self.modules = list(content["files"])
+        elif kind == "outcome":
+            self.outcomes[content["id"]] = {key: str(content[key]) for key in ("id", "word", "code", "reason")}
+        else:
+            record = parse_record(content, f"what {self.launch.name} sent")
             self.records[record.id] = record
 
     def _give_up(self, code: str, reason: str, name: str = "") -> None:
@@ -171,13 +192,15 @@ class Side:
             status = self._process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             return "closed its connection without ending"
-        ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
+        ended = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
         lines = self.launch.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         tail = [line for line in lines if line.strip()][-SHOWN_LINES:]
         return "\n  ".join([f"{ended}; its last lines:", *tail]) if tail else ended
 
     def _end(self) -> None:
         """Ask the process and everything it started to end, then make it."""
+        if not self._started:
+            return
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is not None and number == signal.SIGTERM:
                 continue
@@ -185,3 +208,10 @@ class Side:
                 os.killpg(self._process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE_SECONDS)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"

@@ -168,8 +168,12 @@ def check_stock(benchmarks: Any, source: str, *, with_data: bool = True) -> None
     for number, each in enumerate(benchmarks):
         stats = each.get("stats") if isinstance(each, dict) else None
         where = f"{source}: benchmarks[{number}].stats"
-        data = {"data": [float]} if with_data or (isinstance(stats, dict) and "data" in stats) else {}
-        problem = check_shape(stats, {"min": float, "max": float, "median": float, **data}, where)
+        data = with_data or (isinstance(stats, dict) and "data" in stats)
+        wanted: dict[str, Shape] = {"min": float, "max": float, "median": float}
+        wanted |= {"data": [float]} if data else {"q1": float, "q3": float}
+        problem = check_shape(stats, wanted, where) or check_shape(
+            each, {"fullname": str}, where.removesuffix(".stats")
+        )
         if problem:
             raise UnreadableRun(problem)
         assert isinstance(stats, dict)

@@ -50,7 +50,7 @@ def _foreign_run(document: Mapping[str, Any], source: str, digest: str) -> Run:
 
 def _record(benchmark: Mapping[str, Any]) -> Record:
     stats = benchmark["stats"]
-    samples = stats.get("data") or [stats[key] for key in ("min", "q1", "median", "q3", "max") if key in stats]
+    samples = stats.get("data") or [stats[key] for key in ("min", "q1", "median", "q3", "max")]
     wall = Measurement(
         metric="wall_seconds",
         unit="s",
@@ -59,7 +59,7 @@ def _record(benchmark: Mapping[str, Any]) -> Record:
         samples=(tuple(float(each) for each in samples),),
         note=None if stats.get("data") else SUMMARY_ONLY,
     )
-    name = str(benchmark.get("fullname") or benchmark.get("name"))
+    name: str = benchmark["fullname"]
     return Record(
         id=name,
         group=str(benchmark.get("group") or ""),

@@ -149,7 +149,10 @@ def test_a_process_says_what_changes_its_timing(tmp_path, monkeypatch):
     assert process.threads == torch.get_num_threads()
     assert "hunter2" not in str(process)
     monkeypatch.delenv("GLIBC_TUNABLES")
-    assert environment.describe_process(torch.device("cpu"), None, tmp_path, "src/workloads").tunables["huge_pages"] == "off"
+    assert (
+        environment.describe_process(torch.device("cpu"), None, tmp_path, "src/workloads").tunables["huge_pages"]
+        == "off"
+    )
 
 
 def test_the_canary_reads_two_positive_times():

@@ -197,7 +197,9 @@ def test_figures_for_pytest_benchmarks_extra_info():
 
 def test_failed_cases_carry_the_reason_without_a_traceback():
     """One per verdict."""
-    case, teardown = failed_cases([Verdict(id="benches/test_a.py::test_a", word="slower", code="slower", reason="by 9 %")])
+    case, teardown = failed_cases(
+        [Verdict(id="benches/test_a.py::test_a", word="slower", code="slower", reason="by 9 %")]
+    )
     assert case.failed
     assert teardown.passed
     assert ("perfgate.verdict", "slower") in teardown.user_properties
