@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,23 @@ def command(option: Any, root: Path, files: Collection[str]) -> list[str]:
         words += ["-c", str(Path(option.inifilename).absolute())]
     if option.perfgate_data:
         words.append(f"--perfgate-data={option.perfgate_data.absolute()}")
-    words += [f"--benchmark-{name.replace('_', '-')}={getattr(option, f'benchmark_{name}')}" for name in STOCK_OPTIONS]
-    if option.benchmark_disable_gc:
-        words.append("--benchmark-disable-gc")
+    words += _stock_options(option)
     for plugin in option.plugins:
         words += ["-p", plugin]
     for override in option.override_ini or ():
         words += ["-o", override]
     return words
+
+
+def _stock_options(option: Any) -> Iterator[str]:
+    """Those that decide how pytest-benchmark's own fixture measures."""
+    for name in STOCK_OPTIONS:
+        value = getattr(option, f"benchmark_{name}", None)
+        if value is not None:
+            text = "on" if value is True else "off" if value is False else getattr(value, "as_string", value)
+            yield f"--benchmark-{name.replace('_', '-')}={text}"
+    if getattr(option, "benchmark_disable_gc", False):
+        yield "--benchmark-disable-gc"
 
 
 def measure_again(

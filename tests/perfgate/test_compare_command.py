@@ -146,7 +146,7 @@ def test_what_is_not_there_is_named(here, compare, name):
     code, printed = compare(save(here / "A" / "a.json"), name)
     assert code == 2
     assert "no such file" in printed
-    assert name in printed
+    assert name[:200] in printed
 
 
 @pytest.mark.parametrize(

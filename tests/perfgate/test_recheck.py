@@ -63,6 +63,8 @@ def test_the_options_of_the_stock_fixture_are_passed_on(pytester):
     words = " ".join(command(config.option, pytester.path, {"a.py"}))
     assert "--benchmark-disable-gc" in words
     assert "--benchmark-min-rounds=7" in words
+    assert "--benchmark-max-time=0.5" in words
+    assert "--benchmark-min-time=0.000005" in words
 
 
 def fresh(*records):
