@@ -150,7 +150,7 @@ def check_sizes(options: argparse.Namespace) -> None:
     for name in ("json", "junit"):
         file = getattr(options, name)
         if file and file != "-" and not (Path(file).absolute().parent.is_dir() and not Path(file).is_dir()):
-            raise SettingsError(f"--{name} {file}: no file can be written there")
+            raise SettingsError(f"--{name} {file}: cannot write a file there: is the folder there?")
 
 
 def find_project(folder: Path) -> Path:
