@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfgate.errors import SettingsError
+from perfgate.report.numbers import duration
 
 if TYPE_CHECKING:
+    from perfgate.pairs.ab import Result
     from perfgate.pairs.plan import Wanted
 
 DESCRIPTION = """\
@@ -88,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     wanted = wanted_of(options)
     result = compare_commits(wanted, Lines())
     comparison = Comparison(
-        title=f"{result.base} -> {result.head}",
+        title=_title(result),
         verdicts=result.verdicts,
         strict=options.strict,
         notes=result.notes,
@@ -156,6 +158,15 @@ def check_sizes(options: argparse.Namespace) -> None:
 def find_project(folder: Path) -> Path:
     """The nearest folder upwards that has a pyproject.toml; else ``folder``."""
     return next((each for each in (folder, *folder.parents) if (each / "pyproject.toml").is_file()), folder)
+
+
+def _title(result: Result) -> str:
+    """What was compared, and what that took."""
+    sides = f"{result.base} -> {result.head}"
+    if result.identical:
+        return sides
+    fresh = f", {len(result.fresh)} fresh ones of candidates" if result.fresh else ""
+    return f"{sides}: {len(result.first)} pairs of processes{fresh}, {duration(result.seconds)}"
 
 
 def sides_of(options: argparse.Namespace) -> str:

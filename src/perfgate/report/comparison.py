@@ -12,13 +12,13 @@ from rich.table import Table
 
 from perfgate.report import numbers, text
 from perfgate.report.page import page
-from perfgate.report.reasons import reasons
+from perfgate.report.reasons import FINE, reasons
 from perfgate.report.table import STYLES
 from perfgate.verdict.verdicts import SEVERITY, Verdict, exit_code, tally
 
 UNCHANGED = {"same", "new", "skipped", "gone"}
 MOST_ROWS = 20
-WIDE_COLUMNS = 110  # from here on a row holds a whole benchmark id beside its figures
+WIDE_COLUMNS = 110  # from here on a row holds a whole benchmark id beside its figures; else the reasons tell all
 ENDINGS = {0: ("green", "PASS"), 1: ("red", "FAIL"), 3: ("yellow", "NOT JUDGED")}
 
 
@@ -52,15 +52,16 @@ def render(comparison: Comparison, *, columns: int, colour: bool) -> str:
 def _blocks(comparison: Comparison, columns: int) -> Iterator[RenderableType]:
     yield f"[bold]{text.sentence(comparison.title)}[/bold]"
     yield from (text.sentence(each) for each in comparison.notes)
+    wide = columns >= WIDE_COLUMNS
     changed = [each for each in comparison.verdicts if each.word not in UNCHANGED and each.change is not None]
     changed.sort(key=lambda each: (SEVERITY.index(each.word), -(each.change.value if each.change else 1.0)))
-    if changed:
+    if changed and wide:
         yield ""
-        yield from _table(changed[:MOST_ROWS]) if columns >= WIDE_COLUMNS else _lines(changed[:MOST_ROWS])
+        yield _table(changed[:MOST_ROWS])
         if len(changed) > MOST_ROWS:
             yield f"  and {len(changed) - MOST_ROWS} more"
     yield ""
-    yield from reasons(comparison.verdicts)
+    yield from reasons(comparison.verdicts, fine=FINE if wide else FINE - {"faster"})
     yield from seen(comparison.verdicts)
     code = comparison.exit_code
     if comparison.identical:
@@ -72,21 +73,14 @@ def _blocks(comparison: Comparison, columns: int) -> Iterator[RenderableType]:
     yield f"[bold {style}]{word}[/] {counts}"
 
 
-def _table(verdicts: Sequence[Verdict]) -> Iterator[Table]:
+def _table(verdicts: Sequence[Verdict]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True, header_style="dim")
     table.add_column("", ratio=1, overflow="fold")
     for title in ("metric", "worse by [95 %]", "limit", "visible", "verdict"):
         table.add_column(title, justify="left" if title in {"metric", "verdict"} else "right", no_wrap=True)
     for each in verdicts:
         table.add_row(text.name(each.id), text.name(each.metric), *cells(each), styled(each))
-    yield table
-
-
-def _lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    for each in verdicts:
-        worse, limit, visible = cells(each)
-        yield f"  {text.name(each.id)}: {styled(each)}"
-        yield f"    {text.name(each.metric)} {worse}, limit {limit}, visible {visible}"
+    return table
 
 
 def cells(verdict: Verdict) -> tuple[str, str, str]:
