@@ -170,7 +170,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
-        reporter.write_line("\n".join(announce(gate.wishes, gate.baseline, gate.machine.slug, collected)))
+        lines = announce(gate.wishes, gate.baseline, gate.machine.slug, collected, calibrated=bool(gate.ledger.entries))
+        reporter.write_line("\n".join(lines))
 
 
 def _asked_to_save(config: pytest.Config, gate: Gate) -> bool:

@@ -28,6 +28,7 @@ from perfgate.results.store import Store, read
 from perfgate.settings import Settings
 from perfgate.verdict import accepted
 from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs
+from perfgate.verdict.statistics import FEWEST_FOR_PRIOR
 from perfgate.verdict.verdicts import Accept, Verdict
 
 
@@ -78,6 +79,7 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         if not wanted.suite and any(name.startswith(f"{BENCHES}/") for name in _changed(wanted, base, head)):
             experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
         rules = _run(experiment, wanted, chosen, result, progress)
+        result.notes += _few(result.first, rules)
         judged = judge_pairs(result.first, result.fresh, rules, accept)
         result.verdicts = unmeasured(experiment.heard["base"], experiment.heard["head"], judged)
     result.seconds = time.perf_counter() - started
@@ -102,6 +104,16 @@ def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Resul
         result.fresh.append(experiment.pair(wanted.first + number, candidates))
         progress.fresh_pair_done(number + 1, wanted.fresh)
     return rules
+
+
+def _few(pairs: Sequence[Pair], rules: Rules) -> Iterator[str]:
+    """A hint where a small suite knows little about noise."""
+    names = {name for pair in pairs for name in pair.common}
+    if 0 < len(names) < FEWEST_FOR_PRIOR and not rules.ledger.entries:
+        yield (
+            f"fewer than {FEWEST_FOR_PRIOR} benchmarks tell little about noise: perfgate calibrate, once, "
+            "or more --pairs make smaller changes visible"
+        )
 
 
 def _expectation(wanted: Wanted, chosen: Settings, progress: Progress) -> Callable[[Side, Sequence[str]], None]:

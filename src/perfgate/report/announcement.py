@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from perfgate.wishes import Wishes
 
 
+ENOUGH_RUNS = 10  # from here on the history itself tells how much it varies
 SHOWN_RUNS = 3  # of those that the baseline is made of
 
 
-def announce(wishes: Wishes, baseline: Baseline, machine: str, names: Collection[str]) -> Iterator[str]:
-    """Lines for the terminal; ``names`` are the benchmarks that will run."""
+def announce(
+    wishes: Wishes, baseline: Baseline, machine: str, names: Collection[str], *, calibrated: bool = True
+) -> Iterator[str]:
+    """Lines for the terminal; ``names`` are the benchmarks that will run, ``calibrated`` whether there is a ledger."""
     yield f"perfgate: {len(names)} benchmarks on {machine}"
     for problem in baseline.problems:
         yield f"perfgate: passed over: {problem}"
@@ -42,6 +45,8 @@ def announce(wishes: Wishes, baseline: Baseline, machine: str, names: Collection
     yield from (f"perfgate: {note}" for note in baseline.notes)
     if len(baseline.runs) > 1:
         yield f"perfgate: the history is {len(baseline.runs)} runs of this machine"
+    if 0 < len(baseline.runs) < ENOUGH_RUNS and not calibrated:
+        yield "perfgate: so few runs show only large changes of time; perfgate calibrate, once, makes smaller ones visible"
     if used:
         seconds = sum(record.seconds for record, _ in used)
         yield f"perfgate: measuring those {len(used)} took {numbers.duration(seconds)}"
