@@ -46,7 +46,7 @@ def announce(
     if len(baseline.runs) > 1:
         yield f"perfgate: the history is {len(baseline.runs)} runs of this machine"
     if 0 < len(baseline.runs) < ENOUGH_RUNS and not calibrated:
-        yield "perfgate: so few runs show only large changes of time; perfgate calibrate, once, makes smaller ones visible"
+        yield "perfgate: so few runs show only large changes of time; perfgate calibrate makes smaller ones visible"
     if used:
         seconds = sum(record.seconds for record, _ in used)
         yield f"perfgate: measuring those {len(used)} took {numbers.duration(seconds)}"
