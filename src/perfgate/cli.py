@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from perfgate.commands import ab, calibrate, compare
 from perfgate.errors import ComparisonError, PerfgateError
 from perfgate.launch import COMMAND, replace_process
+from perfgate.verdict.verdicts import NOT_JUDGED, USAGE_ERROR
 
-USAGE_ERROR, NOT_JUDGED, INTERRUPTED = 2, 3, 130
+INTERRUPTED = 130
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -89,16 +89,24 @@ class Gate:
             self._machine = describe_machine(self.device, self.gpu)
         return self._machine
 
+    def check_expected(self) -> None:
+        """Before measuring: is there what ``--perfgate-expect`` names?
+
+        Raises:
+            SettingsError: where it is not.
+        """
+        if self.wishes.expect == "gpu" and self.device.type != "cuda":
+            raise SettingsError("--perfgate-expect gpu: this session would measure on the CPU; check nvidia-smi")
+
     def prepare(self) -> None:
         """Before measuring: look for the device, find the baseline, and make sure that a result can be saved.
 
         Raises:
-            SettingsError: where the device asked for or expected is not there, or ``accepted.toml`` is wrong.
+            SettingsError: where the device asked for is not there, or ``accepted.toml`` is wrong.
             ResultsError: where the baseline asked for is not there, or the folder cannot be written, or the ledger
                 cannot be read.
         """
-        if self.device.type != "cuda" and self.wishes.expect == "gpu":
-            raise SettingsError("--perfgate-expect gpu: this session would measure on the CPU; check nvidia-smi")
+        _ = self.device
         if self.wishes.compare:
             choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
             self.baseline = baselines.find(
@@ -167,10 +175,10 @@ class Gate:
 
     def _accept(self) -> Accept:
         """What ``accepted.toml`` accepts of this run."""
-        base = self.baseline.runs[0].commit["id"] if self.baseline.runs else ""
 
-        def since(commit: str) -> bool | None:
-            return repository.came_between(self.wishes.root, commit, base, "HEAD")
+        def since(commit: str, name: str) -> bool | None:
+            _, run = self.baseline.newest[name]  # what was judged slower is not the base
+            return repository.came_between(self.wishes.root, commit, run.commit["id"], "HEAD")
 
         return accepting(self.entries, since, datetime.now(UTC).date())
 

@@ -81,6 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--perfgate-json", metavar="FILE", type=Path, help="Write the verdicts to FILE, for machines.")
     group.addoption("--perfgate-turns", metavar="FD", type=int, help=argparse.SUPPRESS)  # see perfgate.turn_hooks
+    group.addoption("--perfgate-describe", action="store_true", help=argparse.SUPPRESS)  # see perfgate.recheck
     group.addoption(
         "--perfgate-data",
         metavar="DIR",
@@ -152,6 +153,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     collected = config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
     if config.option.collectonly or _is_worker(config):
         return
+    if benchmarks and gate.wishes.expect:
+        _check_expected(gate)
     if gate.wishes.compare and not benchmarks:
         raise pytest.UsageError("--benchmark-compare: no benchmark was collected; are the paths and -k right?")
     if not benchmarks:
@@ -172,6 +175,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if reporter is not None:
         lines = announce(gate.wishes, gate.baseline, gate.machine.slug, collected, calibrated=bool(gate.ledger.entries))
         reporter.write_line("\n".join(lines))
+
+
+def _check_expected(gate: Gate) -> None:
+    try:
+        gate.check_expected()
+    except PerfgateError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _asked_to_save(config: pytest.Config, gate: Gate) -> bool:
@@ -283,9 +293,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Save and judge; a regression is exit 1, and a failed case of its own in JUnit."""
     config = session.config
     gate = config.stash.get(GATE, None)
-    if gate is None or not (gate.records or gate.outcomes) or _is_worker(config):
+    if gate is None or _is_worker(config) or config.option.perfgate_turns is not None:  # its controller judges
         return
-    if config.option.perfgate_turns is not None:  # the controller saves and judges
+    if not (gate.records or gate.outcomes):
+        if gate.wishes.compare and config.stash[COLLECTED] and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED  # a gate that measured nothing
         return
     from perfgate import scope
     from perfgate.verdict.stock import exceeded_limits
@@ -337,7 +349,8 @@ def _allow_second_look(config: pytest.Config, gate: Gate) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
 
     def again(names: Collection[str], run: Run) -> tuple[list[Run], list[str]]:
-        words = command(config.option, config.rootpath, {name.partition("::")[0] for name in names})
+        files = {name.partition("::")[0] for name in names}
+        words = command(config.option, config.rootpath, files, config.invocation_params.args)
         say = reporter.write_line if reporter is not None else print
         return measure_again(words, config.rootpath, names, run, lambda text: say(f"perfgate: {text}"))
 

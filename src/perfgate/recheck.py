@@ -21,13 +21,68 @@ See ``python -m perfgate.verdict.power``.
 """
 LIMIT_SECONDS = 900.0  # for one benchmark: longer than any compiles
 STOCK_OPTIONS = ("min_time", "max_time", "min_rounds", "calibration_precision", "warmup", "warmup_iterations")
+KNOWN_FAMILIES = ("--benchmark-", "--perfgate-", "--junit", "--cov", "--html")
+KNOWN_OPTIONS = [
+    "--basetemp",
+    "--cache-clear",
+    "--cache-show",
+    "--capture",
+    "--co",
+    "--code-highlight",
+    "--collect-only",
+    "--collectonly",
+    "--color",
+    "--debug",
+    "--deselect",
+    "--disable-warnings",
+    "--disable-pytest-warnings",
+    "--dist",
+    "--durations",
+    "--durations-min",
+    "--exitfirst",
+    "--failed-first",
+    "--ff",
+    "--fixtures",
+    "--full-trace",
+    "--ignore",
+    "--ignore-glob",
+    "--last-failed",
+    "--lf",
+    "--maxfail",
+    "--maxprocesses",
+    "--new-first",
+    "--nf",
+    "--no-header",
+    "--no-summary",
+    "--numprocesses",
+    "--override-ini",
+    "--pdb",
+    "--pdbcls",
+    "--quiet",
+    "--report-log",
+    "--rootdir",
+    "--setup-show",
+    "--show-capture",
+    "--showlocals",
+    "--stepwise",
+    "--sw",
+    "--tb",
+    "--trace",
+    "--tx",
+    "--verbose",
+    "--verbosity",
+]
+"""Options that are passed on by themselves, or change nothing that is measured."""
 UNWANTED_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")  # the session's options are passed on by name
 
 
-def command(option: Any, root: Path, files: Collection[str]) -> list[str]:
-    """A pytest on ``files`` with those of the session's parsed options that decide what a benchmark measures."""
+def command(option: Any, root: Path, files: Collection[str], given: Sequence[str] = ()) -> list[str]:
+    """A pytest on ``files`` with those of the session's options that decide what a benchmark measures.
+
+    ``option`` holds the parsed ones, ``given`` the words of the command line, for options that only the project knows.
+    """
     words = [sys.executable, "-m", "pytest", *sorted(files), "-q", f"--rootdir={root}", "-p", "no:cacheprovider"]
-    words += ["--continue-on-collection-errors", f"--perfgate-device={option.perfgate_device}"]
+    words += ["--perfgate-describe", "--continue-on-collection-errors", f"--perfgate-device={option.perfgate_device}"]
     if option.inifilename:
         words += ["-c", str(Path(option.inifilename).absolute())]
     if option.perfgate_data:
@@ -37,7 +92,20 @@ def command(option: Any, root: Path, files: Collection[str]) -> list[str]:
         words += ["-p", plugin]
     for override in option.override_ini or ():
         words += ["-o", override]
-    return words
+    return [*words, *_of_the_project(given, getattr(option, "file_or_dir", None) or [])]
+
+
+def _of_the_project(given: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
+    """Words of the command line that are neither paths nor options of pytest, pytest-benchmark or this plugin."""
+    passing = False
+    for word in given:
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            passing = name.startswith("--") and name not in KNOWN_OPTIONS and not name.startswith(KNOWN_FAMILIES)
+        elif word in paths:
+            continue
+        if passing:
+            yield word
 
 
 def _stock_options(option: Any) -> Iterator[str]:
@@ -80,6 +148,8 @@ def measure_again(
             problems += [
                 f"{name}: {each['reason']}" for name, each in side.outcomes.items() if each["word"] != "skipped"
             ]
+            if side.records and not side.about:
+                problems.append("a fresh process did not tell about itself")
             if side.records and side.about:
                 process = Process(**side.about["process"])
                 runs.append(dataclasses.replace(run, processes=(process,), records=tuple(side.records.values())))

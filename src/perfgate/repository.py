@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -130,21 +131,20 @@ def files_of_working_tree(root: Path) -> list[Path]:
 
 
 def changed_files(root: Path, base: str, head: str | None) -> list[str]:
-    """Files below ``root`` that differ between two commits, or between ``base`` and the working tree.
+    """Files of the repository that differ between two commits, or between ``base`` and the working tree.
+
+    Relative to ``root``; those of a monorepo's other projects begin with ``../``.
 
     Raises:
         RepositoryError: where git cannot tell; nothing differing is another answer.
     """
-    between = _git(root, "diff", "--name-only", "--relative", "-z", base, *([head] if head else []), "--", ".")
-    untracked = "" if head else _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    repository = top(root)
+    between = _git(repository, "diff", "--name-only", "-z", base, *([head] if head else []), "--")
+    untracked = "" if head else _git(repository, "ls-files", "--others", "--exclude-standard", "-z")
     if between is None or untracked is None:
         raise RepositoryError(f"git cannot tell what differs between {base[:12]} and {head or 'the working tree'}")
-    return sorted({name for name in (between + "\0" + untracked).split("\0") if name})
-
-
-def is_dirty(root: Path, ignoring: str) -> bool:
-    """Whether the working tree differs from HEAD outside of the folder ``ignoring``."""
-    return commit(root, ignoring=ignoring)["dirty"] == "yes"
+    names = {name for name in (between + "\0" + untracked).split("\0") if name}
+    return sorted(os.path.relpath(repository / name, root.resolve()) for name in names)
 
 
 def dirty_submodules(root: Path) -> list[str]:

@@ -70,7 +70,7 @@ class Settings:
     def threshold_of(self, metric: str, group: str, name: str = "") -> float:
         """The fraction by which a sampled or paired ``metric`` of the benchmark ``name`` in ``group`` may get worse.
 
-        The most specific that is set: of the benchmark, of its group, of the metric, of all.
+        The most specific that is set: of the benchmark, of its group's metric, of the metric, of the group, of all.
         """
         mine, ours = self._of_benchmark(name), self.groups.get(group, {})
         choices = (

@@ -51,15 +51,15 @@ class TurnHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """End only when told to: ending takes time, too."""
-        self._turns.tell("modules", {"files": sorted(_own_modules())})
+        """Tell what was imported; end only when told to: ending takes time, too."""
+        if self._gate.wishes.describe:
+            self._gate.describe_process()
+        self._tell_about()
+        self._turns.tell("modules", {"files": dict(sorted(_own_modules()))})
         self._turns.finish()
 
     def _tell(self, name: str) -> None:
-        if not self._told_about and self._gate.process:
-            process = dataclasses.asdict(self._gate.process)
-            self._turns.tell("about", {"process": process, "imported": _imported(self._gate.settings.subject)})
-            self._told_about = True
+        self._tell_about()
         for record in self._gate.records:
             if record.id == name:
                 self._turns.tell("record", dataclasses.asdict(record))
@@ -68,17 +68,21 @@ class TurnHooks:
             told = {key: getattr(outcome, key) for key in ("id", "word", "code", "reason")}
             self._turns.tell("outcome", told)
 
+    def _tell_about(self) -> None:
+        """The state of this process, once it was looked at."""
+        if not self._told_about and self._gate.process:
+            self._turns.tell("about", {"process": dataclasses.asdict(self._gate.process)})
+            self._told_about = True
 
-def _own_modules() -> Iterator[str]:
-    """Files of loaded modules that belong neither to Python nor to an installed package."""
-    installed = tuple({sys.prefix, sys.base_prefix, *site.getsitepackages(), site.getusersitepackages()})
-    for module in list(sys.modules.values()):
+
+def _own_modules() -> Iterator[tuple[str, str]]:
+    """Names and files of loaded modules that belong neither to Python nor to an installed package."""
+    folders = {sys.prefix, sys.base_prefix, *site.getsitepackages(), site.getusersitepackages()}
+    libraries = [Path(each).resolve() / "lib" for each in (sys.prefix, sys.base_prefix)]
+    installed = [*libraries, *(Path(each).resolve() for each in folders if "site-packages" in each)]
+    for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and not file.startswith(installed):
-            yield str(Path(file).resolve())
-
-
-def _imported(subject: str) -> str:
-    """Folder that the subject's package was imported from, links resolved; empty where it was not imported."""
-    module = sys.modules.get(Path(subject).name)
-    return str(Path(module.__file__).resolve().parent) if module and module.__file__ else ""
+        if file:
+            path = Path(file).resolve()
+            if not any(path.is_relative_to(folder) for folder in installed):
+                yield name, str(path)

@@ -22,6 +22,9 @@ from typing import Any, Protocol
 
 PROTOCOL = 1
 """Version of the messages; both ends must speak the same."""
+BLOCK = 4
+"""Rounds after which every combination has occurred once: which side goes first (A B B A), and whether the plain twin
+goes before or after its variant. They are judged together."""
 NOBODY_WAITS = 75
 """Exit status (``EX_TEMPFAIL``) of a process whose controller has gone."""
 

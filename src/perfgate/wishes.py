@@ -32,6 +32,8 @@ class Wishes:
     """``gpu`` where a session without one is to fail."""
     json: Path | None
     """Where to write the verdicts for machines."""
+    describe: bool = False
+    """Whether a process that takes turns reads the canary also where nothing uses ``measure``."""
 
 
 def from_options(option: Any, root: Path, results: str) -> Wishes:
@@ -42,7 +44,10 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
     """
     in_turns = option.perfgate_turns is not None  # a measuring process of another command, which saves and judges
     compare = option.benchmark_compare if option.benchmark_compare != [] and not in_turns else False
-    _refuse_contradictions(option, compare)
+    if in_turns:
+        _refuse_workers(option)
+    else:
+        _refuse_contradictions(option, compare)
     measures = not (in_turns or option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
     asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
     return Wishes(
@@ -57,6 +62,7 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
         device=option.perfgate_device,
         expect=option.perfgate_expect,
         json=option.perfgate_json.absolute() if option.perfgate_json else None,
+        describe=option.perfgate_describe,
     )
 
 
@@ -79,12 +85,15 @@ def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: F
         raise SettingsError(
             f"--benchmark-timer={option.benchmark_timer}: only the wall clock ({STOCK_TIMER}) is judged"
         )
-    parallel = getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no"
-    if parallel and (compare or option.perfgate_turns is not None):
-        raise SettingsError("a comparison cannot be made with -n: workers would disturb each other; leave out -n")
     if not compare:
         return
-    for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke"):
-        if getattr(option, name):
+    _refuse_workers(option)
+    for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke", "setuponly", "setupplan"):
+        if getattr(option, name, False):
             flag = "--" + name.replace("_", "-")
             raise SettingsError(f"--benchmark-compare with {flag} would judge nothing: leave out one of them")
+
+
+def _refuse_workers(option: Any) -> None:
+    if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
+        raise SettingsError("a comparison cannot be made with -n: workers would disturb each other; leave out -n")

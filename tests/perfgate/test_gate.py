@@ -71,6 +71,18 @@ def test_a_gpu_that_is_expected_and_missing_fails_before_measuring(project):
     assert not saved_runs(project)
 
 
+def test_what_is_expected_is_checked_whatever_is_saved(project):
+    """Also where nothing would be written."""
+    result = project.runpytest("benches", "--perfgate-expect=gpu", "--perfgate-device=cpu", "--perfgate-no-save")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_a_comparison_that_would_run_nothing_is_refused(project, option):
+    """It looks like a gate and judges nothing."""
+    assert project.runpytest(*COMPARE, option).ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_verdicts_for_machines(regressed):
     """Word, metric, change, limit and exit code; and as properties of the failed case in JUnit."""
     result = regressed.runpytest(*COMPARE, "-k", "test_plain", "--perfgate-json=out.json", "--junitxml=out.xml")
@@ -108,6 +120,13 @@ def test_an_accepted_regression_is_green_and_the_new_level(regressed):
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*accepted up to 50.0% until 2999-12-31: a check*", "PASS 1 same"])
     (regressed.path / "results" / "accepted.toml").unlink()
+    assert regressed.runpytest(*COMPARE, "-k", "test_plain").ret == 0
+
+
+def test_an_entry_written_after_the_red_run_speaks(regressed):
+    """The natural order: red first, accepted then. The red run is no base."""
+    assert regressed.runpytest(*COMPARE, "-k", "test_plain").ret == 1
+    accept(regressed)
     assert regressed.runpytest(*COMPARE, "-k", "test_plain").ret == 0
 
 

@@ -16,11 +16,12 @@ from typing import Any
 
 from perfgate import repository, settings
 from perfgate.errors import ComparisonError, UnreadableRun
-from perfgate.pairs.checkouts import Checkout, checked_out, overlay, runs_differently
+from perfgate.pairs.change import Change
+from perfgate.pairs.checkouts import Checkout, checked_out, overlay
 from perfgate.pairs.experiment import Experiment
-from perfgate.pairs.plan import BENCHES, Wanted, starter
+from perfgate.pairs.plan import Wanted, starter
 from perfgate.pairs.progress import Progress
-from perfgate.pairs.proof import Proof, subject_prover, suite_prover
+from perfgate.pairs.proof import Proof, check_exercised, subject_prover, suite_prover
 from perfgate.pairs.side import Side
 from perfgate.pairs.unmeasured import unmeasured
 from perfgate.results.ledger import Ledger, read_ledger
@@ -68,20 +69,25 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         head = stack.enter_context(checked_out(wanted.project, wanted.head, "head", scratch, ours.results))
         instrument = base if wanted.instrument == "base" else head
         chosen = settings.load(instrument.root)
-        result = Result(base=base.label, head=head.label)
-        result.notes += _notes(wanted, base, head, chosen)
-        if _identical(wanted, base, head, chosen):
-            result.identical = True
-            return result
+        change = _change(wanted, base, head, chosen)
+        result = Result(base=base.label, head=head.label, notes=list(change.notes(instrument.label)))
         accept = _accept(wanted, base, head, chosen)  # read before an hour is spent measuring
         experiment = _experiment(wanted, (base, head), chosen, scratch, progress)
-        other = head if instrument is base else base
-        if not wanted.suite and any(name.startswith(f"{BENCHES}/") for name in _changed(wanted, base, head)):
-            experiment.heard[other.name].ids.update(dict.fromkeys(_benchmarks_of(wanted, other, chosen, scratch)))
+        heard = experiment.heard
+        if change.touches_benchmarks:
+            for side in (base, head):
+                heard[side.name].own = _benchmarks_of(wanted, side, chosen, scratch)
+        if wanted.differs_by_code_only and change.is_idle:
+            result.identical = True
+            result.verdicts = unmeasured(heard["base"], heard["head"], [])
+            return result
         rules = _run(experiment, wanted, chosen, result, progress)
-        result.notes += _few(result.first, rules)
+        if wanted.suite and wanted.differs_by_code_only:
+            roots = {side.name: side.root for side in (base, head)}
+            check_exercised(change.running, roots, {name: each.modules for name, each in heard.items()})
+        result.notes += [*_few(result.first, rules), *_lost(experiment)]
         judged = judge_pairs(result.first, result.fresh, rules, accept)
-        result.verdicts = unmeasured(experiment.heard["base"], experiment.heard["head"], judged)
+        result.verdicts = unmeasured(heard["base"], heard["head"], judged)
     result.seconds = time.perf_counter() - started
     result.working_seconds = experiment.working_seconds
     return result
@@ -96,7 +102,8 @@ def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Resul
         progress.pair_done(number + 1, wanted.first, time.perf_counter() - started)
     result.machine = heard["head"].machine or heard["base"].machine
     torches = _torches(heard["base"].machine, heard["head"].machine)
-    rules = Rules(settings=chosen, ledger=_ledger(wanted, chosen, result.machine), torches=torches, fresh=wanted.fresh)
+    ledger = _ledger(wanted, chosen, result.machine)
+    rules = Rules(settings=chosen, ledger=ledger, torches=torches, first=wanted.first, fresh=wanted.fresh)
     candidates = first_stage(result.first, rules).candidates if wanted.fresh else set()
     if candidates:
         progress.second_stage(len(candidates), wanted.fresh)
@@ -148,9 +155,8 @@ def _experiment(
         _prepare(wanted, side)
     starters = []
     for side in sides:
-        subject = None if wanted.suite else side.subject(chosen.subject)
-        packages = instrument.root / Path(chosen.subject).parent
-        imports = overlay(scratch / f"{side.name}-imports", packages, subject)
+        packages = None if wanted.suite else side.subject(chosen.subject).parent
+        imports = overlay(scratch / f"{side.name}-imports", _beside(instrument, chosen), packages)
         starters.append(starter(wanted, side, instrument, imports, scratch))
     return Experiment(
         starters=starters,
@@ -162,12 +168,27 @@ def _experiment(
     )
 
 
-def _benchmarks_of(wanted: Wanted, side: Checkout, chosen: Settings, scratch: Path) -> list[str]:
-    """The benchmarks of the side whose own do not measure, to tell which are gone or new."""
-    packages = side.root / Path(chosen.subject).parent
-    imports = overlay(scratch / f"{side.name}-own-imports", packages, side.subject(chosen.subject))
-    found = starter(wanted, side, side, imports, scratch).collect()
-    return [chosen.renamed.get(name, name) for name in found]
+def _beside(side: Checkout, chosen: Settings) -> Path:
+    """The folder that holds a side's packages."""
+    return side.root / Path(chosen.subject).parent
+
+
+def _benchmarks_of(wanted: Wanted, side: Checkout, chosen: Settings, scratch: Path) -> set[str]:
+    """A side's own benchmarks, collected by its own instrument, to tell which are gone or new."""
+    packages = _beside(side, chosen)
+    imports = overlay(scratch / f"{side.name}-own-imports", packages, packages)
+    with Side(starter(wanted, side, side, imports, scratch).launch(0)) as process:
+        if process.death:
+            raise ComparisonError(f"{side.label} cannot collect its own benchmarks: {process.death.reason}")
+        process.go(ids=[])
+        process.finish()
+    return {chosen.renamed.get(name, name) for name in process.ids}
+
+
+def _lost(experiment: Experiment) -> Iterator[str]:
+    """Processes that died."""
+    if experiment.deaths:
+        yield f"{experiment.deaths} processes died; what they were to measure counts as not measured"
 
 
 def _prover(wanted: Wanted, sides: Sequence[Checkout], chosen: Settings) -> Proof:
@@ -193,35 +214,14 @@ def _prepare(wanted: Wanted, side: Checkout) -> None:
         raise ComparisonError(f"--prepare failed in {side.label} with exit code {done.returncode}:\n  {tail}")
 
 
-def _identical(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> bool:
-    """Whether nothing that runs differs. A commit against itself is a self-check, and is measured."""
-    if wanted.base_python != wanted.head_python or wanted.base == wanted.head:
-        return False
-    if wanted.suite:
-        return not runs_differently(_changed(wanted, base, head))
-    trees = {repository.tree_hash(side.subject(chosen.subject)) for side in (base, head)}
-    return len(trees) == 1
-
-
-def _changed(wanted: Wanted, base: Checkout, head: Checkout) -> list[str]:
-    """Files that differ; none in a self-check."""
-    if wanted.base == wanted.head:
-        return []
-    return repository.changed_files(wanted.project, base.commit["id"], head.commit["id"] if wanted.head else None)
-
-
-def _notes(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> Iterator[str]:
-    """Whose instrument judges, and what else the change touches."""
-    if wanted.suite:
-        return
-    changed = _changed(wanted, base, head)
-    own = [name for name in changed if name.startswith(("src/perfgate/", "benches/", "conftest.py", "pyproject.toml"))]
-    whose = base if wanted.instrument == "base" else head
-    if own:
-        files = ", ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
-        yield f"the change touches the instrument or the benchmarks ({files}): those of {whose.label} measure both"
-    if any(name.startswith(f"{chosen.results}/") for name in changed):
-        yield f"the change touches {chosen.results}/: saved runs, the ledger or what is accepted"
+def _change(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) -> Change:
+    """What differs; nothing in a self-check."""
+    files: list[str] = []
+    if wanted.base != wanted.head:
+        head_id = head.commit["id"] if wanted.head else None
+        files = repository.changed_files(wanted.project, base.commit["id"], head_id)
+    packages = "" if wanted.suite else Path(chosen.subject).parent.as_posix()
+    return Change(files=tuple(files), packages=packages, results=chosen.results)
 
 
 def _ledger(wanted: Wanted, chosen: Settings, machine: dict[str, Any]) -> Ledger:
@@ -238,7 +238,7 @@ def _accept(wanted: Wanted, base: Checkout, head: Checkout, chosen: Settings) ->
     """What ``accepted.toml`` of head accepts."""
     entries = accepted.read_accepted(head.root / chosen.results / accepted.NAME)
 
-    def since(commit: str) -> bool | None:
+    def since(commit: str, _: str) -> bool | None:
         return repository.came_between(wanted.project, commit, base.commit["id"], head.commit["id"])
 
     return accepted.accepting(entries, since, datetime.now(UTC).date())

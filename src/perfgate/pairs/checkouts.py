@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from perfgate import repository
 from perfgate.errors import ComparisonError, RepositoryError
 
 DOCUMENTS = (".md", ".rst")
-DOCUMENT_FOLDERS = ("doc", "docs", ".github", "results")
+DOCUMENT_FOLDERS = ("doc", "docs", ".github")
 WORKING_TREE = "working tree"
 
 
@@ -88,28 +88,32 @@ def _copy(project: Path, folder: Path, results: str) -> Path:
     return folder
 
 
-def overlay(folder: Path, instrument: Path, subject: Path | None) -> Path:
-    """A folder to import from: all packages beside the instrument's, but ``subject`` in place of its namesake.
+def overlay(folder: Path, instrument: Path | None, packages: Path | None) -> Path:
+    """A folder to import from: the instrument's ``perfgate``, and everything else of the side's own ``packages``.
 
-    ``instrument`` is the folder that holds ``perfgate`` and maybe more; ``subject`` the package under test, ``None``
-    where only ``perfgate`` itself is to be importable.
+    ``instrument`` is the folder that may hold ``perfgate`` (else the one that runs now serves), ``packages`` the folder
+    with the package under test; both are ``None`` where only ``perfgate`` itself is to be importable.
     """
     folder.mkdir(parents=True)
-    sources = {"perfgate": Path(perfgate.__file__).parent}
-    if subject is not None:
-        sources |= {each.name: each for each in sorted(instrument.iterdir()) if each.name != "__pycache__"}
-        sources[subject.name] = subject
+    sources: dict[str, Path] = {}
+    if packages is not None:
+        sources |= {each.name: each for each in sorted(packages.iterdir()) if each.name != "__pycache__"}
+    sources["perfgate"] = Path(perfgate.__file__).parent
+    if instrument is not None and (instrument / "perfgate").is_dir():
+        sources["perfgate"] = instrument / "perfgate"
     for name, source in sources.items():
         (folder / name).symlink_to(source.resolve())
     return folder
 
 
-def runs_differently(changed: list[str]) -> list[str]:
-    """Of changed files, those that are no documents."""
+def runs_differently(changed: Iterable[str], results: str) -> list[str]:
+    """Of changed files, those that are neither documents nor saved runs below ``results``. Code never is one."""
     return [
         name
         for name in changed
-        if not name.lower().endswith(DOCUMENTS)
-        and Path(name).parts[0] not in DOCUMENT_FOLDERS
-        and not Path(name).name.upper().startswith("LICENSE")
+        if name.endswith(".py") or not (_is_document(Path(name)) or Path(name).is_relative_to(results))
     ]
+
+
+def _is_document(path: Path) -> bool:
+    return path.suffix.lower() in DOCUMENTS or path.parts[0] in DOCUMENT_FOLDERS or path.name == "LICENSE"

@@ -36,6 +36,10 @@ class Heard:
     about: dict[str, Any] = field(default_factory=dict)
     """State of the last process and what it imported."""
     machine: dict[str, Any] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+    """Files of its own that it had loaded."""
+    own: set[str] | None = None
+    """Benchmarks in this side's own suite; ``None`` where it is the same as the other's."""
 
     def reasons(self) -> Iterator[tuple[str, str]]:
         """Benchmarks without a record, and why."""
@@ -64,6 +68,8 @@ class Experiment:
     """Whether a process has collected yet."""
     measured: bool = False
     """Whether one has measured anything yet."""
+    deaths: int = 0
+    """Processes that died."""
     working_seconds: float = 0.0
     """How long measuring processes held the turn."""
 
@@ -138,6 +144,9 @@ class Experiment:
         heard.ids.update(dict.fromkeys(side.ids))
         heard.problems.update(side.problems)
         heard.machine = side.machine or heard.machine
+        machines = [each.machine.get("hard") for each in self.heard.values() if each.machine]
+        if any(each != machines[0] for each in machines):
+            raise ComparisonError(f"base and head do not see the same machine: {machines[0]} and {machines[-1]}")
 
     def _check_alive(self, side: Side) -> None:
         """A process that can collect nothing is no accident, as long as none has measured anything."""
@@ -152,7 +161,9 @@ class Experiment:
         self.measured = self.measured or bool(side.records)
         heard.outcomes.update(side.outcomes)
         heard.about = side.about or heard.about
+        heard.modules.update(side.modules.values())
         self.working_seconds += side.working_seconds
+        self.deaths += side.death is not None
         if side.death and side.death.at:
             heard.deaths[side.death.at] = side.death
             self.say(f"{side.launch.name} died at {side.death.at}; the pair goes on without it")

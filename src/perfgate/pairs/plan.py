@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.launch import quiet_environment
@@ -19,6 +18,8 @@ measured (1-1.6 % of a pair), 2 + 4 alarms too often, 4 + 4 finds less where it 
 again and finds little more."""
 LIMIT_SECONDS = 900.0
 BENCHES = "benches"
+VALUED = {"-k", "-m", "-p", "-o", "-W", "-c"}
+"""Options of pytest whose value is a word of its own, which may look like a path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,11 @@ class Wanted:
     arguments: Sequence[str] = ()
     """More arguments for pytest."""
 
+    @property
+    def differs_by_code_only(self) -> bool:
+        """Whether two programs are compared, rather than two environments or, in a self-check, nothing."""
+        return self.base != self.head and self.base_python == self.head_python
+
 
 @dataclass(frozen=True, kw_only=True)
 class Starter:
@@ -63,7 +69,6 @@ class Starter:
     scratch: Path
     """For logs and caches."""
     limit_seconds: float
-    extra_environment: Mapping[str, str] = field(default_factory=dict)
 
     def launch(self, number: int) -> Launch:
         """The process of pair ``number``."""
@@ -79,22 +84,9 @@ class Starter:
             limit_seconds=self.limit_seconds,
         )
 
-    def collect(self) -> list[str]:
-        """Ids of the tests that pytest collects here; none where it fails."""
-        launch = self.launch(0)
-        done = subprocess.run(
-            [*launch.command, "--collect-only"],
-            cwd=launch.folder,
-            env=dict(launch.environment),
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-        return [line.strip() for line in done.stdout.splitlines() if "::" in line and not line.startswith("ERROR")]
-
     def _environment(self) -> dict[str, str]:
-        environment = quiet_environment({**os.environ, **self.extra_environment})
+        environment = quiet_environment(os.environ)
+        environment.pop("PYTEST_ADDOPTS", None)  # may save, compare or select: what is to be done is in the command
         path = [str(self.imports), *filter(None, [environment.get("PYTHONPATH", "")])]
         environment["PYTHONPATH"] = os.pathsep.join(path)
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -107,13 +99,12 @@ def starter(wanted: Wanted, side: Checkout, instrument: Checkout, imports: Path,
     """How to start the processes of ``side``."""
     own = bool(wanted.suite)
     python = wanted.base_python if side.name == "base" else wanted.head_python
-    in_checkout = side.root / python
     folder = side.root if own else instrument.root
-    named = any(_is_path(each, folder) for each in wanted.arguments)
+    named = any(_paths(wanted.arguments, folder))
     paths = [wanted.suite] if own else [] if named else [BENCHES]
     return Starter(
         name=side.name,
-        python=str(in_checkout) if not Path(python).is_absolute() and in_checkout.is_file() else python,
+        python=_interpreter(python, side.root),
         folder=folder,
         imports=imports,
         paths=paths,
@@ -123,5 +114,17 @@ def starter(wanted: Wanted, side: Checkout, instrument: Checkout, imports: Path,
     )
 
 
-def _is_path(argument: str, folder: Path) -> bool:
-    return not argument.startswith("-") and (folder / argument.partition("::")[0]).exists()
+def _interpreter(python: str, checkout: Path) -> str:
+    """A relative path is of the checkout, which may have made its own, or else of the user's folder."""
+    if "/" not in python or Path(python).is_absolute():
+        return python
+    inside = checkout / python
+    return str(inside if inside.is_file() else Path(python).absolute())
+
+
+def _paths(arguments: Sequence[str], folder: Path) -> Iterator[str]:
+    """Of pytest's arguments, those that name something to collect, and are not the value of an option."""
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        value = before in VALUED
+        if not word.startswith("-") and not value and (folder / word.partition("::")[0]).exists():
+            yield word

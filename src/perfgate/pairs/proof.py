@@ -1,8 +1,8 @@
-"""Proof that base and head ran different code: an editable install, for one, can make both import the same."""
+"""Proof that base and head ran their own code: an editable install, for one, can make both import the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from perfgate.errors import ComparisonError
@@ -16,21 +16,27 @@ Proof = Callable[[Side], None]
 def subject_prover(subjects: Mapping[str, Path]) -> Proof:
     """Checks that each side imported its own package under test, with the very content of its checkout.
 
-    ``subjects``: the folder of each side, by name.
+    ``subjects``: the folder of each side, by name. A process that measured something and never imported the package is
+    no proof of anything; one that died could not tell.
     """
     expected = {name: tree_hash(folder) for name, folder in subjects.items()}
 
     def prove(side: Side) -> None:
-        name, about = side.launch.name, side.about
-        if not about:  # nothing was measured with ``measure``
+        name = side.launch.name
+        if not side.records or side.death:
             return
-        imported, tree = about["imported"], about["process"]["subject"].get("tree", "")
-        if not imported:
-            return
-        if Path(imported) != subjects[name].resolve():
-            raise ComparisonError(f"{name} imported {imported} instead of {subjects[name]}: nothing was compared")
-        if tree != expected[name]:
-            raise ComparisonError(f"{name}'s code changed while it was measured ({subjects[name]}): measure again")
+        own = subjects[name].resolve()
+        files = [Path(file) for module, file in side.modules.items() if module.partition(".")[0] == own.name]
+        foreign = next((file for file in files if not file.is_relative_to(own)), None)
+        if foreign:
+            raise ComparisonError(f"{name} imported {foreign} instead of {own}: nothing was compared")
+        if not files:
+            raise ComparisonError(
+                f"{name} measured without importing {own.name} from {own}: nothing of what is compared was run "
+                "(an installed copy, or a wrong [tool.perfgate] subject?)"
+            )
+        if tree_hash(own) != expected[name]:
+            raise ComparisonError(f"{name}'s code changed while it was measured ({own}): measure again")
 
     return prove
 
@@ -42,7 +48,7 @@ def suite_prover(roots: Mapping[str, Path], project: Path) -> Proof:
         name = side.launch.name
         foreign = [project.resolve(), *(root.resolve() for other, root in roots.items() if other != name)]
         own = roots[name].resolve()
-        for file in side.modules:
+        for file in side.modules.values():
             path = Path(file)
             if any(path.is_relative_to(root) for root in foreign) and not path.is_relative_to(own):
                 raise ComparisonError(
@@ -51,3 +57,23 @@ def suite_prover(roots: Mapping[str, Path], project: Path) -> Proof:
                 )
 
     return prove
+
+
+def check_exercised(changed: Collection[str], roots: Mapping[str, Path], loaded: Mapping[str, Collection[str]]) -> None:
+    """Whether a suite ran any of the changed Python files from its checkouts.
+
+    ``changed``: files relative to the roots; ``loaded``: files of each side's modules. Where only other files changed,
+    nobody can tell.
+
+    Raises:
+        ComparisonError: where Python files changed and none of them was loaded on either side.
+    """
+    python = [name for name in changed if name.endswith(".py")]
+    if not python or len(python) < len(changed):
+        return
+    found = {str((roots[side] / name).resolve()) for side in roots for name in python}
+    if not found & {file for files in loaded.values() for file in files}:
+        raise ComparisonError(
+            f"none of the changed files ({', '.join(python[:3])}) was loaded from either checkout: the suite does not "
+            "use them, or both sides imported an installed copy (install each side's own with --prepare)"
+        )

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from perfgate.pairs.side import Side
-
-BLOCK = 4
-"""Rounds after which every combination has occurred once: which side goes first (A B B A), and whether the plain twin
-goes before or after its variant."""
+from perfgate.turns import BLOCK
 
 
 def take_turns(sides: Sequence[Side], names: Sequence[str], progress: Callable[[str], None]) -> None:

@@ -64,8 +64,8 @@ class Side:
     machine: dict[str, Any] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     """State of the process and what it imported."""
-    modules: list[str] = field(default_factory=list)
-    """Files of the modules it had loaded in the end, but for those of Python and of installed packages."""
+    modules: dict[str, str] = field(default_factory=dict)
+    """Names and files of the modules it had loaded in the end, but for those of Python and of installed packages."""
     records: dict[str, Record] = field(default_factory=dict)
     outcomes: dict[str, dict[str, str]] = field(default_factory=dict)
     """Why a benchmark has no record: word, code and reason."""
@@ -175,7 +175,7 @@ class Side:
         if kind == "about":
             self.about = dict(content)
         elif kind == "modules":
-            self.modules = list(content["files"])
+            self.modules = dict(content["files"])
         elif kind == "outcome":
             self.outcomes[content["id"]] = {key: str(content[key]) for key in ("id", "word", "code", "reason")}
         else:

@@ -14,7 +14,7 @@ from perfgate.report import numbers, text
 from perfgate.report.page import page
 from perfgate.report.reasons import FINE, reasons
 from perfgate.report.table import STYLES
-from perfgate.verdict.verdicts import SEVERITY, Verdict, exit_code, tally
+from perfgate.verdict.verdicts import PASSED, REGRESSED, SEVERITY, Verdict, exit_code, is_failure, tally
 
 UNCHANGED = {"same", "new", "skipped", "gone"}
 MOST_ROWS = 20
@@ -40,7 +40,7 @@ class Comparison:
     def exit_code(self) -> int:
         """Of the command."""
         if self.identical:
-            return 0
+            return REGRESSED if any(is_failure(each, strict=self.strict) for each in self.verdicts) else PASSED
         return exit_code(self.verdicts, strict=self.strict)
 
 
@@ -64,7 +64,7 @@ def _blocks(comparison: Comparison, columns: int) -> Iterator[RenderableType]:
     yield from reasons(comparison.verdicts, fine=FINE if wide else FINE - {"faster"})
     yield from seen(comparison.verdicts)
     code = comparison.exit_code
-    if comparison.identical:
+    if comparison.identical and not code:
         yield "[bold green]PASS[/] nothing that runs differs; nothing was measured"
         return
     yield from (text.sentence(each) for each in comparison.advice if code)

@@ -28,13 +28,15 @@ class Baseline:
     absence: str = ""
     """Why there is no baseline, with the remedy; empty where there is one."""
     renamed: Mapping[str, str] = field(default_factory=dict)
+    explicit: bool = False
+    """Whether somebody named the runs: then all of them count, whatever was once said about them."""
 
     @cached_property
     def _histories(self) -> dict[str, list[tuple[Record, Run]]]:
         histories: dict[str, list[tuple[Record, Run]]] = {}
         for run in self.runs:
             for record in run.records:
-                if record.verdict != REGRESSED:
+                if self.explicit or record.verdict != REGRESSED:
                     histories.setdefault(self.renamed.get(record.id, record.id), []).append((record, run))
         return histories
 
@@ -44,6 +46,11 @@ class Baseline:
         One that was judged slower is passed over, or a regression would be the normal of the next run.
         """
         return self._histories.get(name, [])
+
+    def only_regressed(self, name: str) -> bool:
+        """Whether there are records of this benchmark and all of them were judged slower."""
+        names = (self.renamed.get(record.id, record.id) for run in self.runs for record in run.records)
+        return not self.history(name) and name in names
 
     @cached_property
     def newest(self) -> dict[str, tuple[Record, Run]]:
@@ -90,7 +97,7 @@ def find(
         ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
     """
     if choice is not None:
-        return Baseline(runs=(_chosen(store, machine, choice, strict=strict),), renamed=renamed or {})
+        return Baseline(runs=(_chosen(store, machine, choice, strict=strict),), renamed=renamed or {}, explicit=True)
     runs: list[Run] = []
     problems: list[str] = []
     elsewhere: list[Run] = []

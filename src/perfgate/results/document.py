@@ -98,6 +98,7 @@ def parse(text: str, source: str) -> Run:
     if problem:
         raise UnreadableRun(f"{source}: {problem}")
     _check_unique((record["id"] for record in block["records"]), source)
+    _check_processes(block, source)
     check_stock(document.get("benchmarks"), source)
     return _to_run(block, source)
 
@@ -147,6 +148,18 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{digits} is not finite")
     return value
+
+
+def _check_processes(block: Mapping[str, Any], source: str) -> None:
+    """Samples come from processes that the run tells about."""
+    known = len(block["processes"])
+    for record in block["records"]:
+        for each in record["measurements"]:
+            if len(each["samples"]) > known:
+                raise UnreadableRun(
+                    f"{source}: {each['metric']} of {record['id']!r} has samples of {len(each['samples'])} processes, "
+                    f"and the run had {known}"
+                )
 
 
 def _check_unique(names: Iterable[str], source: str) -> None:

@@ -62,7 +62,8 @@ class Record:
     flags: tuple[str, ...] = ()
     """What disturbed or limits the measurement, as sentences."""
     verdict: str = ""
-    """The word of the comparison that was made when it was saved; empty where none was, or where it was accepted."""
+    """The word of the comparison that was made when it was saved, ``accepted`` where a regression was; empty where none
+    was made."""
     seconds: float = 0.0
     """What measuring this benchmark took, for estimates of the next run."""
 

@@ -32,8 +32,8 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "expires": (date,),
 }
 SHORTEST_COMMIT = 7
-Since = Callable[[str], bool | None]
-"""Whether a commit is part of head and not yet of base; ``None`` where git cannot tell."""
+Since = Callable[[str, str], bool | None]
+"""Whether a commit is part of head and not yet of a benchmark's base; ``None`` where git cannot tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,8 @@ class Accepted:
             SettingsError: naming the field.
         """
         where = f"{NAME}: entry for {self.benchmark!r}"
-        if not 0 < self.limit < 100:
-            raise SettingsError(f"{where}: limit = {self.limit}: a fraction is expected (0.05 is 5 %)")
+        if not 0 < self.limit <= 1:
+            raise SettingsError(f"{where}: limit = {self.limit}: a fraction up to 1 is expected (0.05 is 5 %)")
         if len(self.from_commit) < SHORTEST_COMMIT or not all(each in "0123456789abcdef" for each in self.from_commit):
             raise SettingsError(f"{where}: from_commit = {self.from_commit!r}: at least 7 hex digits are expected")
         if not self.reason.strip():
@@ -119,7 +119,7 @@ def _objection(entry: Accepted, verdict: Verdict, since: Since, today: date) -> 
         return f"the entry expired on {entry.expires}"
     if verdict.change is None or verdict.change.value > 1 + entry.limit:
         return f"it is more than the limit of {entry.limit:.1%}"
-    concerned = since(entry.from_commit)
+    concerned = since(entry.from_commit, verdict.id)
     if concerned is None:
         return f"git cannot tell whether commit {entry.from_commit} is new here (a shallow clone?)"
     return (

@@ -13,9 +13,8 @@ from perfgate.results.baseline import Baseline
 from perfgate.results.ledger import Ledger
 from perfgate.results.record import Measurement, Record, Run
 from perfgate.settings import Settings
-from perfgate.verdict.changepoints import change_points
 from perfgate.verdict.counted import agreed, judge_counted
-from perfgate.verdict.levels import canary_parts, level, log_value
+from perfgate.verdict.levels import best_level, canary_parts, level, log_value
 from perfgate.verdict.matching import judgeable, mismatch, other_parameters
 from perfgate.verdict.noisy import (
     FLAGGED_PART,
@@ -32,6 +31,10 @@ from perfgate.verdict.noisy import (
 from perfgate.verdict.rules import Evidence, Suite, of_groups, suite_of
 from perfgate.verdict.verdicts import Accept, Verdict, by_benchmark, unchanged, unjudged
 
+ONLY_REGRESSED = (
+    "every run that is looked back on was judged slower: mend it, or accept the new level "
+    "(--perfgate-accept, or an entry in accepted.toml)"
+)
 Dated = tuple[Record, Run]
 """A record and the run it is of."""
 
@@ -146,14 +149,18 @@ def compare(heads: Sequence[Run], baseline: Baseline, settings: Settings, ledger
         return found
     matched = 0
     for name, new in names.items():
-        matched += _compare_benchmark(found, new, baseline.history(name))
+        if baseline.only_regressed(name):
+            found.certain.append(unjudged(name, "only-regressed", ONLY_REGRESSED))
+            matched += 1
+        else:
+            matched += _compare_benchmark(found, new, baseline.history(name), explicit=baseline.explicit)
     if names and not matched:
         reason = f"0 of {len(names)} benchmarks have a baseline: nothing was compared; were they all renamed or moved?"
         found.certain.append(unjudged("", "nothing-in-common", reason))
     return found
 
 
-def _compare_benchmark(found: Comparison, new: Sequence[Dated], old: Sequence[Dated]) -> bool:
+def _compare_benchmark(found: Comparison, new: Sequence[Dated], old: Sequence[Dated], *, explicit: bool) -> bool:
     """Enter what there is to say or to ask about one benchmark; whether it has a baseline."""
     record, run = new[-1]
     if not old:
@@ -168,7 +175,7 @@ def _compare_benchmark(found: Comparison, new: Sequence[Dated], old: Sequence[Da
     found.new[record.id] = [each for each, _ in new]
     judged = list(judgeable(newest))
     for base in judged:
-        _compare_metric(found, new, old, base, torches)
+        _compare_metric(found, new, list(old) if explicit else list(level(old)), base, torches)
     if not judged:
         found.certain.append(unjudged(record.id, "no-metric", "the baseline holds no metric that could be judged"))
     return True
@@ -193,13 +200,11 @@ def _enter_noisy(found: Comparison, new: Sequence[Dated], old: Sequence[Dated], 
         found.certain.append(dataclasses.replace(problem, id=record.id))
         return
     question = question_of(record, base)
-    present = list(level(old))
-    parts = canary_parts([run for _, run in (*present, *new)])
-    past = _values(question, parts, present)
-    points = change_points(past[::-1])  # oldest first
+    parts = canary_parts([run for _, run in (*old, *new)])
+    past = _values(question, parts, old)
     found.rows.questions.append(question)
     found.rows.canary_parts.append(parts)
-    found.rows.old.append(past[: len(past) - points[-1]] if points else past)
+    found.rows.old.append(best_level(past))
     found.rows.new.append(_values(question, parts, new))
 
 

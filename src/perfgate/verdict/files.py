@@ -22,11 +22,13 @@ def compare_files(
     if other:
         names = dict.fromkeys(record.id for run in heads for record in run.records)
         return [unjudged(name, "other-machine", other) for name in names], notes
-    baseline = Baseline(runs=tuple(ordered), renamed=settings.renamed)
+    baseline = Baseline(runs=tuple(ordered), renamed=settings.renamed, explicit=True)
     verdicts = compare(heads, baseline, settings, ledger).verdicts()
     present = {record.id for run in heads for record in run.records}
-    full = all(run.scope.get("full", True) for run in heads)
-    missing = baseline.expected - present if full else set()
+    missing = baseline.expected - present
+    if missing and not all(run.scope.get("full", True) for run in heads):
+        notes.append(f"head ran a part of the suite: {len(missing)} of base's benchmarks are not in it")
+        missing = set()
     return [*verdicts, *gone(missing)], notes
 
 

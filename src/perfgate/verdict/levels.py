@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Collection, Iterator, Sequence
 
 from perfgate.results.record import Process, Record, Run
+from perfgate.verdict.changepoints import change_points
 from perfgate.verdict.noisy import Question, problem_with
 from perfgate.verdict.verdicts import ACCEPTED
 
@@ -23,6 +24,24 @@ def level(history: Sequence[tuple[Record, Run]]) -> Iterator[tuple[Record, Run]]
         yield record, run
         if record.verdict in NEW_LEVEL:
             return
+
+
+def best_level(values: Sequence[float]) -> list[float]:
+    """The newest level of a metric's values (newest first, above is worse) that is not a change for the worse.
+
+    A change for the better is the new normal at once; one for the worse is not, or a regression that every single run
+    was too noisy to prove would become it. Accepting does that.
+    """
+    series = list(values[::-1])
+    points = change_points(series)
+    while points:
+        cut = points.pop()
+        before = series[points[-1] if points else 0 : cut]
+        if statistics.fmean(series[cut:]) < statistics.fmean(before):
+            series = series[cut:]
+            break
+        series = series[:cut]
+    return series[::-1]
 
 
 def log_value(dated: tuple[Record, Run], question: Question, parts: frozenset[str]) -> float | None:

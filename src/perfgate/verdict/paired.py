@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from perfgate.results.ledger import Ledger
 from perfgate.results.record import Measurement, Record
 from perfgate.settings import Settings
+from perfgate.turns import BLOCK
 from perfgate.verdict.counted import agreed, judge_counted
 from perfgate.verdict.matching import judgeable, mismatch, other_parameters
 from perfgate.verdict.noisy import (
@@ -27,10 +28,6 @@ from perfgate.verdict.noisy import (
 from perfgate.verdict.rules import Evidence, of_pairs, suite_of
 from perfgate.verdict.statistics import Floats
 from perfgate.verdict.verdicts import Accept, Verdict, by_benchmark, unchanged, unjudged
-
-BLOCK = 4
-"""Rounds that belong together: within them each side goes first twice, once with either order of the plain twin."""
-
 
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -65,6 +62,8 @@ class Rules:
     ledger: Ledger
     torches: str = ""
     """How the two sides' versions of torch differ; empty where they do not."""
+    first: int = 0
+    """Pairs of the first stage that were planned; 0 where it does not matter how many there are."""
     fresh: int
     """Pairs of the second stage; 0 where the first decides alone."""
 
@@ -152,6 +151,8 @@ def judge_pairs(
         for each in decide(found, last, planned)
     ]
     disturbed = _disturbed(everything)
+    disturbed |= _lost(first, rules.first, series_names(first))
+    disturbed |= _lost(second, rules.fresh, found.candidates)
     certain = [*_renewed(everything), *_counts(everything, rules), *disturbed.values()]
     undisturbed = [each for each in (*problems.values(), *noisy) if each.id not in disturbed]
     known = {each.id for each in (*certain, *undisturbed)}
@@ -193,6 +194,21 @@ def _counts(pairs: Sequence[Pair], rules: Rules) -> Iterator[Verdict]:
                     verdict = judge_counted(pair.head[name], old, rules.settings, rules.torches)
                     found.setdefault((name, old.metric), []).append(verdict)
     return (agreed(each) for each in found.values())
+
+
+def series_names(pairs: Sequence[Pair]) -> set[str]:
+    """Benchmarks that any pair measured."""
+    return {name for pair in pairs for name in pair.common}
+
+
+def _lost(pairs: Sequence[Pair], planned: int, names: Collection[str]) -> dict[str, Verdict]:
+    """Benchmarks that too few of the planned pairs measured: what is left may be what survived by luck."""
+    result = {}
+    for name in names:
+        count = sum(name in pair.common for pair in pairs)
+        if count < planned * (1 - FLAGGED_PART):
+            result[name] = unjudged(name, "pairs-lost", f"only {count} of {planned} pairs measured it")
+    return result
 
 
 def _disturbed(pairs: Sequence[Pair]) -> dict[str, Verdict]:

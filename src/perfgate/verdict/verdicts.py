@@ -19,7 +19,7 @@ ACCEPTED = "accepted"
 """Code of a regression that somebody took on purpose, and the word its record keeps: it begins a new level."""
 WORTH_LISTING = {"slower", "unjudged"}
 """Words of which every metric's reason is told, not only the first one's."""
-FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement"}
+FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement", "only-regressed"}
 """Reasons that fail the session whatever the word: a comparison that cannot happen must not look like a clean one."""
 
 
@@ -85,8 +85,16 @@ def by_benchmark(verdicts: Iterable[Verdict]) -> list[Verdict]:
     result: list[Verdict] = []
     for found in grouped.values():
         one_sided = [each for each in found if each.word in {"new", "gone"}]
-        result += one_sided or [worst(found)]
+        result += one_sided or [_with_acceptance(worst(found), found)]
     return result
+
+
+def _with_acceptance(verdict: Verdict, found: Sequence[Verdict]) -> Verdict:
+    """The verdict, marked and telling where a regression of another metric was accepted and nothing else fails."""
+    accepted = [each.reason for each in found if each.code == ACCEPTED]
+    if not accepted or verdict.code == ACCEPTED or verdict.word in {"slower", "failed"}:
+        return verdict
+    return dataclasses.replace(verdict, code=ACCEPTED, reason="; ".join([verdict.reason, *accepted]))
 
 
 def tally(verdicts: Iterable[Verdict]) -> Mapping[Word, int]:
@@ -130,5 +138,8 @@ def with_verdicts(run: Run, verdicts: Sequence[Verdict], *, accept: bool = False
 
 
 def _word_to_keep(verdict: Verdict, *, accept: bool) -> str:
-    accepted = verdict.code == ACCEPTED or (accept and verdict.word == "slower")
-    return ACCEPTED if accepted else verdict.word
+    regressed = verdict.word == "slower" or verdict.code == "only-regressed"
+    accepted = verdict.code == ACCEPTED or (accept and regressed)
+    if verdict.word == "faster" and verdict.detectable is None:  # a count: times keep their history
+        return "same"
+    return ACCEPTED if accepted else "slower" if regressed else verdict.word

@@ -69,6 +69,15 @@ def test_duplicate_benchmarks_are_refused():
     refused(changed(lambda d: d["perfgate"]["records"].append(d["perfgate"]["records"][0])), "appears twice")
 
 
+def test_samples_of_processes_that_nobody_tells_about_are_refused():
+    """A run of one process cannot have samples of two."""
+
+    def more(document):
+        document["perfgate"]["records"][0]["measurements"][0]["samples"].append([0.01])
+
+    refused(changed(more), "has samples of 2 processes")
+
+
 def test_a_newer_schema_asks_for_an_update():
     """It is not guessed at."""
     refused(changed(lambda d: d["perfgate"].update(schema=999)), "written by a newer perfgate")

@@ -35,7 +35,7 @@ def slower(percent=5.0, **fields):
     return Verdict(**{**defaults, "change": Estimate(value, value - 0.01, value + 0.01), **fields})
 
 
-def applied(verdict, entries=(ENTRY,), since=lambda commit: True, today=TODAY):
+def applied(verdict, entries=(ENTRY,), since=lambda commit, name: True, today=TODAY):
     """What becomes of one verdict."""
     return accepting(entries, since, today)(verdict)
 
@@ -151,8 +151,8 @@ def test_what_is_accepted_is_the_same_and_says_why():
 def test_git_is_asked_for_the_commit_of_the_entry():
     """And for no other."""
     asked = []
-    applied(slower(), since=lambda commit: asked.append(commit) or True)
-    assert asked == ["4f0c2a9be1d7"]
+    applied(slower(), since=lambda commit, name: asked.append((commit, name)) or True)
+    assert asked == [("4f0c2a9be1d7", ENTRY.benchmark)]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_git_is_asked_for_the_commit_of_the_entry():
 )
 def test_an_entry_that_does_not_speak_says_why(percent, since, today, why_not):
     """And the verdict stays."""
-    found = applied(slower(percent), since=lambda commit: since, today=today)
+    found = applied(slower(percent), since=lambda commit, name: since, today=today)
     assert (found.word, found.code) == ("slower", "slower")
     assert found.reason.startswith(f"why; not accepted by {NAME}: ")
     assert why_not in found.reason

@@ -9,7 +9,7 @@ from perfgate.results.baseline import Baseline
 from perfgate.results.ledger import Ledger, Noise
 from perfgate.settings import Settings
 from perfgate.verdict.compare import compare
-from perfgate.verdict.verdicts import gone, is_failure
+from perfgate.verdict.verdicts import gone, is_failure, with_verdicts
 from tests.conftest import MACHINE, PROCESS, around, count, record, replaced, run, times
 
 NAME = "benches/test_a.py::test_a"
@@ -412,10 +412,63 @@ def test_what_was_judged_slower_is_no_history():
     assert (found.word, round(found.change.value, 6)) == ("slower", 2.0)
 
 
-def test_where_all_was_slower_the_benchmark_is_new():
-    """There is nothing to compare with."""
-    found = compared(run(timed()), saved(timed(verdict="slower"))).verdicts()
-    assert (NAME, "new") in {(each.id, each.word) for each in found}
+def test_where_all_was_slower_nothing_is_forgiven():
+    """After twenty red runs the slow level is not the new normal: it fails, and does not become the history."""
+    head = run(timed(seconds=0.02))
+    (found,) = compared(head, saved(*[timed(seconds=0.02, verdict="slower")] * 20)).verdicts()
+    assert (found.word, found.code) == ("unjudged", "only-regressed")
+    assert is_failure(found, strict=False)
+    assert with_verdicts(head, [found]).records[0].verdict == "slower"
+    assert with_verdicts(head, [found], accept=True).records[0].verdict == "accepted"
+
+
+def test_a_change_for_the_worse_is_not_the_new_normal():
+    """Sixteen runs, then four that are 5 % slower and were too noisy to be proven: the old level stands."""
+    rng = np.random.default_rng(5)
+    slow, fast = (simulated(rng, [NAME], count, factor, 0.003) for count, factor in ((4, 1.05), (16, 1.0)))
+    (new,) = simulated(rng, [NAME], 1, 1.05, 0.003)
+    found = compared(new, Baseline(runs=(*slow, *fast)))
+    assert found.candidates == {NAME}
+    fresh = simulated(rng, [NAME], FRESH, 1.05, 0.003)
+    assert [each.word for each in found.verdicts(dated(fresh), planned=FRESH)] == ["slower"]
+
+
+def test_a_change_for_the_better_is_the_new_normal():
+    """At once, without any verdict: going back to the old level is a regression."""
+    rng = np.random.default_rng(6)
+    fast, slow = (simulated(rng, [NAME], count, factor, 0.003) for count, factor in ((5, 1.0), (15, 1.06)))
+    (new,) = simulated(rng, [NAME], 1, 1.06, 0.003)
+    assert compared(new, Baseline(runs=(*fast, *slow)), ledger=calibrated(0.003, NAME)).candidates == {NAME}
+
+
+def test_fewer_operators_do_not_end_the_history_of_times():
+    """Only a level of time begins a new one."""
+    head = run(record(NAME, count("operators", 2)))
+    verdicts = compared(head, saved(record(NAME, count("operators", 3)))).verdicts()
+    assert [each.word for each in verdicts] == ["faster"]
+    assert with_verdicts(head, verdicts).records[0].verdict == "same"
+
+
+def test_runs_that_somebody_named_count_whatever_was_said_of_them():
+    """Also what was once judged slower, or faster."""
+    old = [timed(verdict=word) for word in ("slower", "faster", "slower", "same")]
+    found = compared(run(timed(seconds=0.07)), saved(*old, explicit=True))
+    assert [each.word for each in found.verdicts()] == ["slower"]
+    assert len(found.rows.old[0]) == 4
+
+
+def test_an_accepted_metric_begins_a_level_beside_an_unsure_one():
+    """Or the next run would be compared with the old level, and the entry would not speak any more."""
+    old, new = (record(NAME, around(0.01), count("operators", value)) for value in (3, 4))
+
+    def accept(verdict):
+        accepted = verdict.metric == "operators"
+        return replaced(verdict, word="same", code="accepted") if accepted else verdict
+
+    head = run(new)
+    verdicts = compared(head, saved(old)).verdicts(accept=accept)
+    assert [each.word for each in verdicts] == ["unsure"]
+    assert with_verdicts(head, verdicts).records[0].verdict == "accepted"
 
 
 def test_history_ends_where_the_parameters_were_others():

@@ -16,9 +16,10 @@ NOISE = 0.01
 FIRST, FRESH = 4, 8
 
 
-def rules(fresh=FRESH, ledger=None, threshold=0.03, torches=""):
+def rules(fresh=FRESH, ledger=None, threshold=0.03, torches="", first=0):
     """What to judge by."""
-    return Rules(settings=Settings(threshold=threshold), ledger=ledger or Ledger(), torches=torches, fresh=fresh)
+    chosen = Settings(threshold=threshold)
+    return Rules(settings=chosen, ledger=ledger or Ledger(), torches=torches, first=first, fresh=fresh)
 
 
 def pair_of(base, head):
@@ -309,7 +310,20 @@ def test_a_ledger_makes_a_small_suite_judgeable():
 def test_a_candidate_without_fresh_values_is_unjudged():
     """It died, say: neither the same nor slower."""
     found = one(measured(0.06, 0.061, 0.059, 0.06))
-    assert (found.word, found.code) == ("unjudged", "no-data")
+    assert (found.word, found.code) == ("unjudged", "pairs-lost")
+
+
+def test_what_too_few_pairs_measured_is_unjudged():
+    """One pair of four survived: what it says may be why it survived."""
+    few = measured(0.06)
+    found = one(few, judged_by=rules(first=4, fresh=0))
+    assert (found.word, found.code) == ("unjudged", "pairs-lost")
+
+
+def test_candidates_that_too_few_fresh_pairs_measured_are_unjudged():
+    """Two of eight."""
+    found = one(measured(0.06, 0.061, 0.059, 0.06), measured(0.06, 0.06))
+    assert (found.word, found.code) == ("unjudged", "pairs-lost")
 
 
 def test_a_candidate_whose_fresh_samples_are_bad_says_why():
