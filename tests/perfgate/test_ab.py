@@ -129,7 +129,7 @@ def test_an_unchanged_working_tree_is_measured_by_nobody(project, ab):
 
 def test_changed_documents_are_measured_by_nobody(project, ab):
     """Committed or not."""
-    project.write(**{"docs__conf": "x = 1\n", "README-md": "# hello\n"})
+    project.write(**{"docs__notes-txt": "x\n", "README-md": "# hello\n"})
     assert ab("main", *SUITE)[0] == 0
     project.commit()
     code, _, printed = ab("HEAD~1", "HEAD", *SUITE)
@@ -362,6 +362,19 @@ def test_an_import_from_elsewhere_is_found_out(project, ab):
     assert "editable install" in printed
 
 
+def test_an_installed_copy_is_found_out(project, ab, tmp_path):
+    """Both sides would run it, and neither the change."""
+    copy = tmp_path / "installed"
+    copy.mkdir()
+    (copy / "thing.py").write_text(WORK, encoding="utf-8")
+    project.write(bench__conftest=f"import sys\nsys.path.insert(0, {str(copy)!r})\n")
+    project.commit()
+    project.change("src/thing.py", "2_000", "6_000")
+    code, verdicts, printed = ab("main", *SUITE, *FAST)
+    assert (code, verdicts) == (3, {})
+    assert "none of the changed files (src/thing.py) was loaded from either checkout" in printed
+
+
 def test_nothing_is_left_behind(project, ab):
     """No worktree, no file in the project."""
     project.change("src/thing.py", "2_000", "2_001")
@@ -496,4 +509,19 @@ def test_the_instrument_of_base_measures(measured, ab):
     code, verdicts, printed = ab("main", *SIZE, "--instrument", "base", "--", "-p", "no:hypothesispytest")
     assert code == 1
     assert verdicts["test_step"]["verdict"] == "slower"
-    assert "the change touches the instrument or the benchmarks" in printed
+    assert "the change touches instrument or benchmarks (benches/test_planted.py, pyproject.toml)" in printed
+
+
+def test_a_deleted_benchmark_is_told_without_measuring(measured, ab):
+    """Nothing that runs differs; what is gone fails when strict. A test that measures nothing is no benchmark."""
+    both = MEASURED_BENCH + MEASURED_BENCH.replace("test_step", "test_other") + "\ndef test_plain():\n    pass\n"
+    plant(measured)
+    measured.write(benches__test_planted=both)
+    measured.commit()
+    measured.write(benches__test_planted=MEASURED_BENCH)
+    code, verdicts, printed = ab("main", *SIZE)
+    assert (code, words_of(verdicts)["test_other"]) == (0, "gone")
+    assert "test_plain" not in verdicts
+    assert "nothing that runs differs" in printed
+    assert "perfgate: pair" not in printed
+    assert ab("main", "--strict", *SIZE)[0] == 1

@@ -30,6 +30,7 @@ def test_the_command_measures_the_files_in_the_project(tmp_path):
     assert f"--rootdir={tmp_path}" in words
     assert "--continue-on-collection-errors" in words
     assert "--perfgate-device=auto" in words
+    assert "--perfgate-describe" in words
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,25 @@ def test_the_options_of_the_stock_fixture_are_passed_on(pytester):
     assert "--benchmark-min-rounds=7" in words
     assert "--benchmark-max-time=0.5" in words
     assert "--benchmark-min-time=0.000005" in words
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (["--size=9", "a.py"], ["--size=9"]),
+        (["--size", "9", "a.py", "-q"], ["--size", "9"]),
+        (["a.py::test_x", "--slow"], ["--slow"]),
+        (["-k", "two", "-x", "-p", "my.plugin"], []),
+        (["--benchmark-compare", "--benchmark-max-time=1", "--perfgate-save", "--cov=x", "--junitxml", "x.xml"], []),
+        (["--tb", "short", "--maxfail=1", "--co", "a.py"], []),
+        (["--size", "9", "--tb", "short", "--deep", "yes"], ["--size", "9", "--deep", "yes"]),
+    ],
+)
+def test_options_of_the_project_are_passed_on(tmp_path, given, passed):
+    """Nobody else knows them; what pytest or a plugin knows is given by name or not wanted."""
+    with_paths = option(file_or_dir=["a.py", "a.py::test_x"])
+    plain = command(with_paths, tmp_path, {"a.py"})
+    assert command(with_paths, tmp_path, {"a.py"}, given) == [*plain, *passed]
 
 
 def fresh(*records):

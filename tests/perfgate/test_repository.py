@@ -53,3 +53,13 @@ def test_tree_hash_follows_names_and_contents(tmp_path):
     renamed = repository.tree_hash(tmp_path)
     (tmp_path / "b.py").write_text("a = 2\n", encoding="utf-8")
     assert len({before, renamed, repository.tree_hash(tmp_path)}) == 3
+
+
+def test_changed_files_are_relative_to_the_project(checkout):
+    """Those of another project begin with two dots; untracked ones count against the working tree only."""
+    (checkout / "part").mkdir()
+    (checkout / "part" / "b.py").write_text("b = 1\n", encoding="utf-8")
+    (checkout / "a.py").write_text("a = 2\n", encoding="utf-8")
+    assert repository.changed_files(checkout, "HEAD", None) == ["a.py", "part/b.py"]
+    assert repository.changed_files(checkout / "part", "HEAD", None) == ["../a.py", "b.py"]
+    assert repository.changed_files(checkout / "part", "HEAD", "HEAD") == []

@@ -292,13 +292,14 @@ def test_a_project_in_a_folder_of_a_larger_repository(tmp_path, scratch):
 
 
 def test_changes_are_named_from_the_projects_folder(tmp_path):
-    """Committed ones and untracked ones alike, in a folder of a larger repository."""
+    """Committed ones and untracked ones alike; those of a larger repository's other projects, too."""
     whole = tmp_path / "whole"
     write(whole, project__docs__conf="a = 1\n", elsewhere__b="b = 1\n")
     git(whole, "init", "-qb", "main")
     commit(whole)
-    write(whole, project__docs__conf="a = 2\n", project__docs__new="n = 1\n")
-    assert repository.changed_files(whole / "project", "HEAD", None) == ["docs/conf.py", "docs/new.py"]
+    write(whole, project__docs__conf="a = 2\n", project__docs__new="n = 1\n", elsewhere__b="b = 2\n")
+    found = repository.changed_files(whole / "project", "HEAD", None)
+    assert found == ["../elsewhere/b.py", "docs/conf.py", "docs/new.py"]
 
 
 def test_a_project_that_base_has_not(tmp_path, scratch):
@@ -315,22 +316,23 @@ def test_a_project_that_base_has_not(tmp_path, scratch):
         pass
 
 
-def test_imports_of_head_with_the_subject_of_base(project, scratch):
-    """All packages beside the instrument's, and perfgate."""
-    write(project, src__third__c="c = 1\n")
+def test_imports_are_the_sides_own_but_for_perfgate(project, scratch):
+    """What the instrument has beside it, base must not see: it would run head's code."""
+    write(project, src__third__c="c = 1\n", src__perfgate__x="")
     with checked_out(project, "main", "base", scratch, "results") as base:
-        made = overlay(scratch / "imports", project / "src", base.root / "src" / "pack")
-        assert {each.name for each in made.iterdir()} == {"perfgate", "pack", "other", "third"}
+        (base.root / "src" / "__pycache__").mkdir()
+        made = overlay(scratch / "imports", project / "src", base.root / "src")
+        assert {each.name for each in made.iterdir()} == {"perfgate", "pack", "other"}
         assert (made / "pack").resolve() == base.root / "src" / "pack"
-        assert (made / "other").resolve() == project / "src" / "other"
-        assert (made / "perfgate").resolve() == Path(perfgate.__file__).parent
+        assert (made / "other").resolve() == base.root / "src" / "other"
+        assert (made / "perfgate").resolve() == project / "src" / "perfgate"
 
 
-def test_the_instruments_own_perfgate_measures(project, scratch):
-    """In perfgate's own repository, head's measures head."""
+def test_the_sides_own_perfgate_does_not_measure(project, scratch):
+    """The instrument's does, or else the one that runs now: never one per side."""
     write(project, src__perfgate__x="")
-    made = overlay(scratch / "imports", project / "src", project / "src" / "pack")
-    assert (made / "perfgate").resolve() == project / "src" / "perfgate"
+    made = overlay(scratch / "imports", scratch, project / "src")
+    assert (made / "perfgate").resolve() == Path(perfgate.__file__).parent
 
 
 def test_imports_for_another_projects_suite(project, scratch):
@@ -344,24 +346,37 @@ def test_imports_for_another_projects_suite(project, scratch):
     [
         "README.md",
         "a/b/CHANGELOG.MD",
-        "docs/conf.py",
+        "docs/conf.txt",
         "doc/x.png",
         ".github/workflows/ci.yml",
         "results/m/run.json",
         "LICENSE",
-        "src/pack/license.txt",
+        "src/pack/LICENSE",
         "x.rst",
     ],
 )
 def test_documents_do_not_run(name):
     """A change of them alone is not worth measuring."""
-    assert runs_differently([name]) == []
+    assert runs_differently([name], "results") == []
 
 
-@pytest.mark.parametrize("name", ["a.py", "src/docs/a.py", "setup.cfg", "data.txt", "README.md.py", "documents/a.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.py",
+        "src/docs/a.py",
+        "docs/conf.py",
+        "results/tool.py",
+        "setup.cfg",
+        "data.txt",
+        "src/pack/license.txt",
+        "README.md.py",
+        "documents/a.py",
+    ],
+)
 def test_anything_else_may_run(name):
-    """Also what lies in a folder of that name elsewhere."""
-    assert runs_differently([name, "README.md"]) == [name]
+    """Also code in a folder of documents, and what lies in a folder of that name elsewhere."""
+    assert runs_differently([name, "README.md"], "results") == [name]
 
 
 def test_changed_documents_with_umlauts_are_documents(project):
@@ -369,7 +384,7 @@ def test_changed_documents_with_umlauts_are_documents(project):
     head = git(project, "rev-parse", "HEAD")
     (project / "docs").mkdir()
     (project / "docs" / "\u00fcbersicht.png").write_text("x", encoding="utf-8")
-    assert runs_differently(repository.changed_files(project, head, None)) == []
+    assert runs_differently(repository.changed_files(project, head, None), "results") == []
 
 
 def test_where_git_cannot_tell_what_changed_it_is_an_error(project):

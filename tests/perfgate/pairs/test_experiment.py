@@ -25,7 +25,7 @@ def note(what):
 note("begin")
 if plan.get("never"):
     sys.exit("no such option")
-ids = turns.collected(plan["ids"], plan.get("problems", {}), {"slug": "m"})
+ids = turns.collected(plan["ids"], plan.get("problems", {}), plan.get("machine", {"slug": "m"}))
 note(ids)
 if plan.get("early"):
     os._exit(7)
@@ -40,8 +40,9 @@ for name in ids:
         reason = "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"
         turns.tell("outcome", {"id": name, "word": "failed", "code": "failed-in-call", "reason": reason})
         continue
-    turns.tell("about", {"process": json.loads(os.environ["PROCESS"]), "imported": ""})
+    turns.tell("about", {"process": json.loads(os.environ["PROCESS"])})
     turns.tell("record", {**json.loads(os.environ["RECORD"]), "id": name})
+turns.tell("modules", {"files": plan.get("modules", {})})
 turns.finish()
 note("end")
 """
@@ -308,3 +309,39 @@ def test_a_wrong_import_ends_it_all(make):
     experiment, _ = make([FINE], [FINE], prove=prove)
     with pytest.raises(ComparisonError, match="imported"):
         experiment.pair(0)
+
+
+def test_different_machines_are_not_compared(make):
+    """Two interpreters may see different devices."""
+    plans = [[{**FINE, "machine": {"slug": "m", "hard": {"device": device}}}] for device in ("cpu", "cuda")]
+    experiment, _ = make(*plans)
+    with pytest.raises(ComparisonError, match=r"not see the same machine: .*cpu.*cuda"):
+        experiment.pair(0)
+
+
+def test_soft_differences_of_machines_are_compared(make):
+    """And a side without ``measure`` tells of no machine."""
+    machine = {"slug": "m", "hard": {"device": "cpu"}}
+    experiment, _ = make([{**FINE, "machine": {**machine, "soft": {"torch": "1"}}}], [{**FINE, "machine": machine}])
+    assert len(experiment.pair(0).common) == 6
+    experiment, _ = make([{**FINE, "machine": {}}], [{**FINE, "machine": machine}])
+    assert len(experiment.pair(0).common) == 6
+
+
+def test_deaths_are_counted(make):
+    """Also those between benchmarks."""
+    experiment, _ = make([FINE], [{**FINE, "early": True}, {**FINE, "dies": ["t.py::c"]}, FINE])
+    assert experiment.deaths == 0
+    experiment.pair(0)
+    assert experiment.deaths == 2
+
+
+def test_what_was_loaded_is_kept_of_all_pairs(make):
+    """A benchmark may be measured in some of them only."""
+    plans = [{**FINE, "modules": {"a": "/x/a.py"}}, {**FINE, "modules": {"b": "/x/b.py"}}]
+    experiment, _ = make([FINE], plans)
+    experiment.pair(0)
+    experiment.pair(1)
+    assert experiment.heard["head"].modules == {"/x/a.py", "/x/b.py"}
+    assert experiment.heard["base"].modules == set()
+    assert experiment.heard["base"].own is None

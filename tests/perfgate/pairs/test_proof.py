@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfgate.errors import ComparisonError
-from perfgate.pairs.proof import subject_prover, suite_prover
-from perfgate.repository import tree_hash
+from perfgate.pairs.proof import check_exercised, subject_prover, suite_prover
 
 
 @pytest.fixture
@@ -20,10 +19,13 @@ def roots(tmp_path):
     return made
 
 
-def heard(name, *, imported="", tree="", modules=(), about=True):
-    """What a process of that side told."""
-    told = {"imported": str(imported), "process": {"subject": {"tree": tree} if tree else {}}} if about else {}
-    return SimpleNamespace(launch=SimpleNamespace(name=name), about=told, modules=[str(each) for each in modules])
+def heard(name, **fields):
+    """What a process of that side told; ``modules`` by name."""
+    modules = {module: str(file) for module, file in fields.pop("modules", {}).items()}
+    return SimpleNamespace(
+        **{"launch": SimpleNamespace(name=name), "records": {"t.py::a": None}, "death": None, "modules": modules}
+        | fields
+    )
 
 
 @pytest.fixture
@@ -32,35 +34,50 @@ def prove(roots):
     return subject_prover({name: root / "pack" for name, root in roots.items()})
 
 
+def own(roots, name):
+    """The module that a side should have loaded."""
+    return {"pack": roots[name] / "pack" / "__init__.py"}
+
+
 def test_the_own_package_is_fine(prove, roots):
-    """Its folder, and its content."""
-    prove(heard("base", imported=roots["base"] / "pack", tree=tree_hash(roots["base"] / "pack")))
+    """Whatever else was loaded, also of a name that begins alike."""
+    prove(heard("base", modules=own(roots, "base") | {"packs.a": "/elsewhere/a.py", "x.pack": "/elsewhere/pack.py"}))
 
 
-def test_the_other_sides_package_is_not(prove, roots):
-    """Named with what was expected."""
-    other = heard("base", imported=roots["head"] / "pack", tree=tree_hash(roots["head"] / "pack"))
-    with pytest.raises(ComparisonError, match=r"base imported .*head/pack instead of .*base/pack"):
+@pytest.mark.parametrize("module", ["pack", "pack.part"])
+def test_the_other_sides_package_is_not(prove, roots, module):
+    """Named with what was expected; one part of it is enough."""
+    other = heard("base", modules=own(roots, "base") | {module: roots["head"] / "pack" / "__init__.py"})
+    with pytest.raises(ComparisonError, match=r"base imported .*head/pack/__init__.py instead of .*base/pack"):
         prove(other)
+
+
+def test_measuring_without_the_package_is_not(prove):
+    """An installed copy is not told of."""
+    with pytest.raises(ComparisonError, match=r"base measured without importing pack from .*base/pack"):
+        prove(heard("base", modules={"thing": "/elsewhere/thing.py"}))
 
 
 def test_another_content_in_the_right_folder_is_not(prove, roots):
     """Somebody edited the checkout meanwhile."""
+    (roots["head"] / "pack" / "new.py").write_text("", encoding="utf-8")
+    prove(heard("base", modules=own(roots, "base")))
     with pytest.raises(ComparisonError, match="changed while it was measured"):
-        prove(heard("head", imported=roots["head"] / "pack", tree="0" * 16))
+        prove(heard("head", modules=own(roots, "head")))
 
 
-def test_where_nothing_was_measured_nothing_is_proved(prove):
-    """The plain fixture tells nothing of a subject, and a benchmark need not import it."""
-    prove(heard("base", about=False))
-    prove(heard("base", imported=""))
+@pytest.mark.parametrize("fields", [{"records": {}}, {"death": "crashed"}])
+def test_where_nothing_was_told_nothing_is_proved(prove, roots, fields):
+    """A process that measured nothing may have imported nothing; one that died could not tell."""
+    prove(heard("base", **fields))
+    prove(heard("base", modules=own(roots, "head"), **fields))
 
 
 def test_a_link_to_the_package_is_the_package(tmp_path, roots):
     """As the folders are that processes import from."""
-    (tmp_path / "link").symlink_to(roots["base"] / "pack")
-    prove = subject_prover({"base": tmp_path / "link"})
-    prove(heard("base", imported=roots["base"] / "pack", tree=tree_hash(roots["base"] / "pack")))
+    (tmp_path / "link").symlink_to(roots["base"])
+    prove = subject_prover({"base": tmp_path / "link" / "pack"})
+    prove(heard("base", modules=own(roots, "base")))
 
 
 @pytest.fixture
@@ -72,28 +89,48 @@ def prove_suite(roots, tmp_path):
 
 def test_own_modules_and_others_elsewhere_are_fine(prove_suite, roots):
     """Neither the other's checkout nor the project itself."""
-    prove_suite(heard("base", modules=[roots["base"] / "pack" / "__init__.py", "/somewhere/else.py"]))
+    prove_suite(heard("base", modules=own(roots, "base") | {"else": "/somewhere/else.py"}))
     prove_suite(heard("head"))
 
 
 def test_a_module_of_the_other_side_is_not(prove_suite, roots):
     """Named, with the remedies."""
     with pytest.raises(ComparisonError, match=r"base imported .*head/pack/__init__.py.*--prepare.*pythonpath"):
-        prove_suite(heard("base", modules=[roots["head"] / "pack" / "__init__.py"]))
+        prove_suite(heard("base", modules=own(roots, "head")))
 
 
 def test_a_module_of_the_project_itself_is_not(prove_suite, tmp_path):
     """An editable install leads there."""
     with pytest.raises(ComparisonError, match="editable"):
-        prove_suite(heard("head", modules=[tmp_path / "project" / "x.py"]))
+        prove_suite(heard("head", modules={"x": tmp_path / "project" / "x.py"}))
 
 
 def test_a_checkout_inside_the_project_is_no_foreign_code(roots, tmp_path):
     """TMPDIR may lie there."""
     prove = suite_prover(roots, tmp_path)
-    prove(heard("base", modules=[roots["base"] / "pack" / "__init__.py"]))
+    prove(heard("base", modules=own(roots, "base")))
 
 
 def test_a_folder_whose_name_only_begins_alike_is_another(prove_suite, roots, tmp_path):
     """``head-imports`` is not in ``head``."""
-    prove_suite(heard("base", modules=[tmp_path / "head-imports" / "x.py"]))
+    prove_suite(heard("base", modules={"x": tmp_path / "head-imports" / "x.py"}))
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_a_changed_file_that_one_side_loaded_was_exercised(roots, side):
+    """New in head, or gone from it."""
+    loaded = {"base": set(), "head": set()} | {side: {str(roots[side] / "pack" / "__init__.py")}}
+    check_exercised(["pack/__init__.py", "tests/test_x.py"], roots, loaded)
+
+
+def test_changed_code_that_nobody_loaded_was_not_compared(roots):
+    """An installed copy, most often; named."""
+    loaded = {name: {"/installed/pack/__init__.py"} for name in roots}
+    with pytest.raises(ComparisonError, match=r"none of the changed files \(pack/__init__.py\).*--prepare"):
+        check_exercised(["pack/__init__.py"], roots, loaded)
+
+
+@pytest.mark.parametrize("changed", [[], ["setup.cfg"], ["data.txt", "pack/__init__.py"]])
+def test_of_other_files_nobody_can_tell(roots, changed):
+    """They are no modules."""
+    check_exercised(changed, roots, {name: set() for name in roots})

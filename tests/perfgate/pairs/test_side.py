@@ -29,8 +29,8 @@ for name in turns.collected(["t.py::a", "t.py::b"], {"u.py": "SyntaxError"}, {"s
     turns.after_rounds()
     turns.tell("record", {**json.loads(os.environ["RECORD"]), "id": name})
     turns.tell("outcome", {"id": "t.py::c", "word": "skipped", "code": "skipped", "reason": "no GPU"})
-turns.tell("about", {"process": {}, "imported": "/x"})
-turns.tell("modules", {"files": ["/x/y.py"]})
+turns.tell("about", {"process": {"canary": {}}})
+turns.tell("modules", {"files": {"x.y": "/x/y.py"}})
 turns.finish()
 """
 
@@ -88,7 +88,7 @@ def test_a_normal_life(tmp_path):
     assert list(side.records) == ["t.py::b"]
     assert side.records["t.py::b"].measurement("wall_seconds").values == (0.01,) * 6
     assert side.outcomes["t.py::c"]["reason"] == "no GPU"
-    assert (side.about["imported"], side.modules) == ("/x", ["/x/y.py"])
+    assert (side.about, side.modules) == ({"process": {"canary": {}}}, {"x.y": "/x/y.py"})
     assert side.death is None
 
 
@@ -150,7 +150,7 @@ def test_dying_while_it_waits_for_the_end(tmp_path):
         assert side.at("finish")
         side._process.wait(10)
         side.finish()
-    assert side.modules == ["/x/y.py"]
+    assert side.modules == {"x.y": "/x/y.py"}
 
 
 def test_a_dead_process_takes_no_turn(tmp_path):
@@ -304,7 +304,7 @@ def test_telling_a_controller_that_is_gone_ends_it_too(tmp_path):
     script = """
         turns.collected([], {}, {})
         for _ in range(10_000):
-            turns.tell("modules", {"files": ["x" * 100_000]})
+            turns.tell("modules", {"files": {"x": "x" * 100_000}})
     """
     with Side(launch(tmp_path, script)) as side:
         side._connection.send_bytes(b'{"ids": []}')

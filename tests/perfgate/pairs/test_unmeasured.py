@@ -124,3 +124,56 @@ def test_deaths_at_nothing_are_no_benchmark():
     """A process that died between benchmarks."""
     death = {"": Death("", "crashed", "x")}
     assert only(heard(NAME, deaths=death), heard(NAME), JUDGED) is JUDGED
+
+
+SLOWER = Verdict(id=NAME, word="slower", code="slower", reason="by 3 %")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_death_does_not_hide_a_regression(side):
+    """It was found in the pairs before."""
+    sides = [heard(NAME), heard(NAME)]
+    sides[side] = heard(NAME, deaths={NAME: Death(NAME, "crashed", "x")})
+    assert only(*sides, SLOWER) is SLOWER
+
+
+def test_a_failure_in_head_counts_more_than_a_regression_or_a_death():
+    """Wrong in one pair is wrong."""
+    broken = heard(NAME, outcome=outcome("failed"), deaths={NAME: Death(NAME, "crashed", "x")})
+    assert only(heard(NAME), broken, SLOWER).word == "failed"
+    assert only(heard(NAME), broken).word == "failed"
+
+
+@pytest.mark.parametrize("judged", [JUDGED, SLOWER])
+@pytest.mark.parametrize(
+    ("base", "head"), [("failed", None), ("skipped", None), (None, "skipped"), ("skipped", "skipped")]
+)
+def test_one_failure_of_base_or_one_skip_replaces_no_judgement(base, head, judged):
+    """It happened in one pair of many."""
+    sides = [heard(NAME, outcome=outcome(word)) if word else heard(NAME) for word in (base, head)]
+    assert only(*sides, judged) is judged
+
+
+def test_each_sides_own_benchmarks_decide_what_is_gone_or_new():
+    """Both were measured with the same ones."""
+    assert only(heard(NAME, own={NAME}), heard(NAME, own=set())).word == "gone"
+    assert only(heard(NAME, own=set()), heard(NAME, own={NAME})).word == "new"
+    assert only(heard(own={NAME}), heard(own=set())).word == "gone"
+    assert only(heard(own=set()), heard(own={NAME})).word == "new"
+    assert only(heard(NAME, own={NAME}), heard(NAME, own=set()), JUDGED) is JUDGED
+
+
+def test_where_bases_own_benchmark_may_work_its_failure_is_unjudged():
+    """Head's form of it cannot run with base's code: nobody knows whether it is slower."""
+    verdict = only(heard(NAME, outcome=outcome("failed"), own={NAME}), heard(NAME, own={NAME}))
+    assert (verdict.word, verdict.code) == ("unjudged", "base-cannot-run")
+    assert verdict.reason.startswith("fails in base: why")
+    verdict = only(heard(NAME, outcome=outcome("failed"), own=set()), heard(NAME, own={NAME}))
+    assert verdict.word == "new"
+
+
+def test_a_file_that_base_cannot_collect_although_it_has_the_benchmark_is_unjudged():
+    """With the reason."""
+    verdict = only(heard(problems={"t.py": "ImportError: x"}, own={NAME}), heard(NAME, own={NAME}))
+    assert (verdict.word, verdict.code) == ("unjudged", "not-measured")
+    assert "base cannot run it: ImportError: x" in verdict.reason
