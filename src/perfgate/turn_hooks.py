@@ -6,9 +6,9 @@ Registered by the plugin for ``--perfgate-turns``, which only perfgate's own com
 from __future__ import annotations
 
 import dataclasses
-import site
 import sys
-from collections.abc import Callable, Generator, Iterator
+import sysconfig
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,7 @@ class TurnHooks:
         if self._gate.wishes.describe:
             self._gate.describe_process()
         self._tell_about()
-        self._turns.tell("modules", {"files": dict(sorted(_own_modules()))})
+        self._turns.tell("modules", _modules())
         self._turns.finish()
 
     def _tell(self, name: str) -> None:
@@ -75,14 +75,15 @@ class TurnHooks:
             self._told_about = True
 
 
-def _own_modules() -> Iterator[tuple[str, str]]:
-    """Names and files of loaded modules that belong neither to Python nor to an installed package."""
-    folders = {sys.prefix, sys.base_prefix, *site.getsitepackages(), site.getusersitepackages()}
-    libraries = [Path(each).resolve() / "lib" for each in (sys.prefix, sys.base_prefix)]
-    installed = [*libraries, *(Path(each).resolve() for each in folders if "site-packages" in each)]
+def _modules() -> dict[str, dict[str, str]]:
+    """Names and files of loaded modules: ``own`` ones and those of ``installed`` packages, without Python's own."""
+    python = [Path(sysconfig.get_path(each)).resolve() for each in ("stdlib", "platstdlib")]
+    found: dict[str, dict[str, str]] = {"own": {}, "installed": {}}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file:
-            path = Path(file).resolve()
-            if not any(path.is_relative_to(folder) for folder in installed):
-                yield name, str(path)
+        path = Path(file).resolve() if file else None
+        if path and {"site-packages", "dist-packages"} & set(path.parts):
+            found["installed"][name] = str(path)
+        elif path and not any(path.is_relative_to(folder) for folder in python):
+            found["own"][name] = str(path)
+    return found

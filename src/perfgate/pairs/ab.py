@@ -18,7 +18,7 @@ from perfgate import repository, settings
 from perfgate.errors import ComparisonError, UnreadableRun
 from perfgate.pairs.change import Change
 from perfgate.pairs.checkouts import Checkout, checked_out, overlay
-from perfgate.pairs.experiment import Experiment
+from perfgate.pairs.experiment import Experiment, Heard
 from perfgate.pairs.plan import Wanted, starter
 from perfgate.pairs.progress import Progress
 from perfgate.pairs.proof import Proof, check_exercised, subject_prover, suite_prover
@@ -76,15 +76,16 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         heard = experiment.heard
         if change.touches_benchmarks:
             for side in (base, head):
-                heard[side.name].own = _benchmarks_of(wanted, side, chosen, scratch)
+                _collect_own(wanted, side, heard[side.name], chosen, scratch)
         if wanted.differs_by_code_only and change.is_idle:
             result.identical = True
-            result.verdicts = unmeasured(heard["base"], heard["head"], [])
+            told = unmeasured(heard["base"], heard["head"], [])
+            result.verdicts = [each for each in told if each.word in {"gone", "new", "failed"}]
             return result
         rules = _run(experiment, wanted, chosen, result, progress)
         if wanted.suite and wanted.differs_by_code_only:
             roots = {side.name: side.root for side in (base, head)}
-            check_exercised(change.running, roots, {name: each.modules for name, each in heard.items()})
+            check_exercised(change.running, roots, [each.loaded for each in heard.values()])
         result.notes += [*_few(result.first, rules), *_lost(experiment)]
         judged = judge_pairs(result.first, result.fresh, rules, accept)
         result.verdicts = unmeasured(heard["base"], heard["head"], judged)
@@ -173,7 +174,7 @@ def _beside(side: Checkout, chosen: Settings) -> Path:
     return side.root / Path(chosen.subject).parent
 
 
-def _benchmarks_of(wanted: Wanted, side: Checkout, chosen: Settings, scratch: Path) -> set[str]:
+def _collect_own(wanted: Wanted, side: Checkout, heard: Heard, chosen: Settings, scratch: Path) -> None:
     """A side's own benchmarks, collected by its own instrument, to tell which are gone or new."""
     packages = _beside(side, chosen)
     imports = overlay(scratch / f"{side.name}-own-imports", packages, packages)
@@ -182,7 +183,8 @@ def _benchmarks_of(wanted: Wanted, side: Checkout, chosen: Settings, scratch: Pa
             raise ComparisonError(f"{side.label} cannot collect its own benchmarks: {process.death.reason}")
         process.go(ids=[])
         process.finish()
-    return {chosen.renamed.get(name, name) for name in process.ids}
+    heard.own = {chosen.renamed.get(name, name) for name in process.ids}
+    heard.problems.update(process.problems)
 
 
 def _lost(experiment: Experiment) -> Iterator[str]:

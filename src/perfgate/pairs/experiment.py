@@ -36,8 +36,8 @@ class Heard:
     about: dict[str, Any] = field(default_factory=dict)
     """State of the last process and what it imported."""
     machine: dict[str, Any] = field(default_factory=dict)
-    modules: set[str] = field(default_factory=set)
-    """Files of its own that it had loaded."""
+    loaded: dict[str, str] = field(default_factory=dict)
+    """Names and files of the modules that it had loaded in the end, but for Python's own."""
     own: set[str] | None = None
     """Benchmarks in this side's own suite; ``None`` where it is the same as the other's."""
 
@@ -161,7 +161,7 @@ class Experiment:
         self.measured = self.measured or bool(side.records)
         heard.outcomes.update(side.outcomes)
         heard.about = side.about or heard.about
-        heard.modules.update(side.modules.values())
+        heard.loaded.update({**side.installed, **side.modules})
         self.working_seconds += side.working_seconds
         self.deaths += side.death is not None
         if side.death and side.death.at:

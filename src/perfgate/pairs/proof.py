@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 from perfgate.errors import ComparisonError
 from perfgate.pairs.side import Side
@@ -26,7 +26,8 @@ def subject_prover(subjects: Mapping[str, Path]) -> Proof:
         if not side.records or side.death:
             return
         own = subjects[name].resolve()
-        files = [Path(file) for module, file in side.modules.items() if module.partition(".")[0] == own.name]
+        modules = {**side.installed, **side.modules}
+        files = [Path(file) for module, file in modules.items() if module.partition(".")[0] == own.name]
         foreign = next((file for file in files if not file.is_relative_to(own)), None)
         if foreign:
             raise ComparisonError(f"{name} imported {foreign} instead of {own}: nothing was compared")
@@ -59,21 +60,36 @@ def suite_prover(roots: Mapping[str, Path], project: Path) -> Proof:
     return prove
 
 
-def check_exercised(changed: Collection[str], roots: Mapping[str, Path], loaded: Mapping[str, Collection[str]]) -> None:
-    """Whether a suite ran any of the changed Python files from its checkouts.
+def check_exercised(changed: Collection[str], roots: Mapping[str, Path], loaded: Sequence[Mapping[str, str]]) -> None:
+    """Whether a suite imported a changed file from somewhere else than its checkouts: an installed copy, for one.
 
-    ``changed``: files relative to the roots; ``loaded``: files of each side's modules. Where only other files changed,
-    nobody can tell.
+    ``changed``: files relative to ``roots``, the sides' checkouts; ``loaded``: names and files of each side's modules.
 
     Raises:
-        ComparisonError: where Python files changed and none of them was loaded on either side.
+        ComparisonError: where it did.
     """
-    python = [name for name in changed if name.endswith(".py")]
-    if not python or len(python) < len(changed):
+    names = {name for file in changed for name in _module_names(file)}
+    for modules in loaded:
+        for name, file in modules.items():
+            inside = any(Path(file).is_relative_to(root.resolve()) for root in roots.values())
+            if name in names and not inside:
+                raise ComparisonError(
+                    f"{name} changed, and was imported from {file}: both sides ran the same copy; install each side's "
+                    "own with --prepare"
+                )
+
+
+def _module_names(file: str) -> Iterator[str]:
+    """What a Python file may be imported as: ``lib.core`` and ``src.lib.core`` of ``src/lib/core.py``."""
+    path = PurePosixPath(file)
+    if path.suffix != ".py" or path.name == "conftest.py":
         return
-    found = {str((roots[side] / name).resolve()) for side in roots for name in python}
-    if not found & {file for files in loaded.values() for file in files}:
-        raise ComparisonError(
-            f"none of the changed files ({', '.join(python[:3])}) was loaded from either checkout: the suite does not "
-            "use them, or both sides imported an installed copy (install each side's own with --prepare)"
-        )
+    parts = path.with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    folder_of_packages = 1 if len(parts) > 1 else 0  # a lone name is too common unless it lies at the top
+    for start in range(len(parts) - folder_of_packages):
+        yield ".".join(parts[start:])
+    if path.name == "__init__.py" and parts:
+        yield parts[-1]
+    elif len(parts) == 2 and parts[0] == "src":
+        yield parts[1]

@@ -66,6 +66,8 @@ class Side:
     """State of the process and what it imported."""
     modules: dict[str, str] = field(default_factory=dict)
     """Names and files of the modules it had loaded in the end, but for those of Python and of installed packages."""
+    installed: dict[str, str] = field(default_factory=dict)
+    """Those of installed packages."""
     records: dict[str, Record] = field(default_factory=dict)
     outcomes: dict[str, dict[str, str]] = field(default_factory=dict)
     """Why a benchmark has no record: word, code and reason."""
@@ -175,7 +177,7 @@ class Side:
         if kind == "about":
             self.about = dict(content)
         elif kind == "modules":
-            self.modules = dict(content["files"])
+            self.modules, self.installed = dict(content["own"]), dict(content["installed"])
         elif kind == "outcome":
             self.outcomes[content["id"]] = {key: str(content[key]) for key in ("id", "word", "code", "reason")}
         else:

@@ -42,7 +42,7 @@ for name in ids:
         continue
     turns.tell("about", {"process": json.loads(os.environ["PROCESS"])})
     turns.tell("record", {**json.loads(os.environ["RECORD"]), "id": name})
-turns.tell("modules", {"files": plan.get("modules", {})})
+turns.tell("modules", {"own": plan.get("modules", {}), "installed": {}})
 turns.finish()
 note("end")
 """
@@ -342,6 +342,6 @@ def test_what_was_loaded_is_kept_of_all_pairs(make):
     experiment, _ = make([FINE], plans)
     experiment.pair(0)
     experiment.pair(1)
-    assert experiment.heard["head"].modules == {"/x/a.py", "/x/b.py"}
-    assert experiment.heard["base"].modules == set()
+    assert experiment.heard["head"].loaded == {"a": "/x/a.py", "b": "/x/b.py"}
+    assert experiment.heard["base"].loaded == {}
     assert experiment.heard["base"].own is None

@@ -23,7 +23,13 @@ def heard(name, **fields):
     """What a process of that side told; ``modules`` by name."""
     modules = {module: str(file) for module, file in fields.pop("modules", {}).items()}
     return SimpleNamespace(
-        **{"launch": SimpleNamespace(name=name), "records": {"t.py::a": None}, "death": None, "modules": modules}
+        **{
+            "launch": SimpleNamespace(name=name),
+            "records": {"t.py::a": None},
+            "death": None,
+            "modules": modules,
+            "installed": {},
+        }
         | fields
     )
 
@@ -116,21 +122,38 @@ def test_a_folder_whose_name_only_begins_alike_is_another(prove_suite, roots, tm
     prove_suite(heard("base", modules={"x": tmp_path / "head-imports" / "x.py"}))
 
 
-@pytest.mark.parametrize("side", ["base", "head"])
-def test_a_changed_file_that_one_side_loaded_was_exercised(roots, side):
-    """New in head, or gone from it."""
-    loaded = {"base": set(), "head": set()} | {side: {str(roots[side] / "pack" / "__init__.py")}}
-    check_exercised(["pack/__init__.py", "tests/test_x.py"], roots, loaded)
+def test_an_installed_copy_of_the_package_is_not_the_sides_own(roots):
+    """Wherever pip put it."""
+    prove = subject_prover({name: roots[name] / "pack" for name in roots})
+    with pytest.raises(ComparisonError, match="instead of"):
+        prove(heard("base", modules=own(roots, "base"), installed={"pack.extra": "/site-packages/pack/extra.py"}))
 
 
-def test_changed_code_that_nobody_loaded_was_not_compared(roots):
+@pytest.mark.parametrize(
+    ("changed", "module"),
+    [
+        ("pack/__init__.py", "pack"),
+        ("pack/core.py", "pack.core"),
+        ("src/pack/core.py", "pack.core"),
+        ("src/single.py", "single"),
+        ("single.py", "single"),
+    ],
+)
+def test_a_changed_file_that_came_from_elsewhere_was_not_compared(roots, changed, module):
     """An installed copy, most often; named."""
-    loaded = {name: {"/installed/pack/__init__.py"} for name in roots}
-    with pytest.raises(ComparisonError, match=r"none of the changed files \(pack/__init__.py\).*--prepare"):
-        check_exercised(["pack/__init__.py"], roots, loaded)
+    loaded = {module: f"/site-packages/{changed}"}
+    with pytest.raises(ComparisonError, match=f"{module} changed, and was imported from /site-packages.*--prepare"):
+        check_exercised([changed], roots, [{}, loaded])
 
 
-@pytest.mark.parametrize("changed", [[], ["setup.cfg"], ["data.txt", "pack/__init__.py"]])
-def test_of_other_files_nobody_can_tell(roots, changed):
-    """They are no modules."""
-    check_exercised(changed, roots, {name: set() for name in roots})
+@pytest.mark.parametrize("changed", [[], ["setup.cfg"], ["pack/other.py"], ["tests/conftest.py"], ["tools/x.py"]])
+def test_what_was_not_changed_or_not_loaded_may_come_from_anywhere(roots, changed):
+    """A suite need not use everything."""
+    loaded = {"pack": "/site-packages/pack/__init__.py", "conftest": "/else/conftest.py", "x": "/site-packages/x.py"}
+    check_exercised(changed, roots, [loaded, loaded])
+
+
+def test_a_changed_file_of_the_own_checkout_was_compared(roots):
+    """As it should be."""
+    loaded = [{"pack": str(roots[name].resolve() / "pack" / "__init__.py")} for name in roots]
+    check_exercised(["pack/__init__.py"], roots, loaded)

@@ -30,7 +30,7 @@ for name in turns.collected(["t.py::a", "t.py::b"], {"u.py": "SyntaxError"}, {"s
     turns.tell("record", {**json.loads(os.environ["RECORD"]), "id": name})
     turns.tell("outcome", {"id": "t.py::c", "word": "skipped", "code": "skipped", "reason": "no GPU"})
 turns.tell("about", {"process": {"canary": {}}})
-turns.tell("modules", {"files": {"x.y": "/x/y.py"}})
+turns.tell("modules", {"own": {"x.y": "/x/y.py"}, "installed": {}})
 turns.finish()
 """
 
@@ -304,7 +304,7 @@ def test_telling_a_controller_that_is_gone_ends_it_too(tmp_path):
     script = """
         turns.collected([], {}, {})
         for _ in range(10_000):
-            turns.tell("modules", {"files": {"x": "x" * 100_000}})
+            turns.tell("modules", {"own": {"x": "x" * 100_000}, "installed": {}})
     """
     with Side(launch(tmp_path, script)) as side:
         side._connection.send_bytes(b'{"ids": []}')
