@@ -67,6 +67,16 @@ def edit(file, change):
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
+def fewer_operators(document):
+    """One operator less in every saved record, so that the next run has one more."""
+    for each in document["perfgate"]["records"]:
+        for measurement in each["measurements"]:
+            if measurement["metric"] == "operators":
+                key = next(iter(measurement["table"]))
+                measurement["samples"] = [[measurement["samples"][0][0] - 1]]
+                measurement["table"][key] -= 1
+
+
 MACHINE = Machine(
     slug="testcpu-2c-x86-64",
     hard={"cpu": "testcpu", "cores": "2", "architecture": "x86_64"},

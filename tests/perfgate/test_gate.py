@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.conftest import edit, saved_runs
+from tests.conftest import edit, fewer_operators, saved_runs
 
 COMPARE = ("benches", "--benchmark-compare")
 ENTRY = """
@@ -34,16 +34,6 @@ def commit(project, message):
     git(project, "add", "--all", "--", ".", ":(exclude)results")
     git(project, "commit", "--quiet", "--allow-empty", f"--message={message}")
     return git(project, "rev-parse", "HEAD")
-
-
-def fewer_operators(document):
-    """One operator less in every saved record, so that the next run has one more."""
-    for each in document["perfgate"]["records"]:
-        for measurement in each["measurements"]:
-            if measurement["metric"] == "operators":
-                key = next(iter(measurement["table"]))
-                measurement["samples"] = [[measurement["samples"][0][0] - 1]]
-                measurement["table"][key] -= 1
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.conftest import edit, saved_runs
+from tests.conftest import edit, fewer_operators, saved_runs
 
 COMPARE = ("benches", "--benchmark-compare")
 
@@ -70,19 +70,10 @@ def test_the_second_run_is_judged(project):
     assert result.ret == 0
 
 
-def _fewer_operators(document):
-    for each in document["perfgate"]["records"]:
-        for measurement in each["measurements"]:
-            if measurement["metric"] == "operators":
-                key = next(iter(measurement["table"]))
-                measurement["samples"] = [[measurement["samples"][0][0] - 1]]
-                measurement["table"][key] -= 1
-
-
 def test_a_regression_is_exit_1_without_a_traceback(project):
     """One operator more than in the baseline is certain, whatever the noise."""
     project.runpytest("benches")
-    edit(saved_runs(project)[0], _fewer_operators)
+    edit(saved_runs(project)[0], fewer_operators)
     result = project.runpytest(*COMPARE)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*slower*operators * -> *+1 *", "FAIL 2 slower"])
@@ -92,7 +83,7 @@ def test_a_regression_is_exit_1_without_a_traceback(project):
 def test_a_regression_stays_one_until_it_is_accepted(project):
     """A second run of the same code is not green, unless the first was accepted."""
     project.runpytest("benches")
-    edit(saved_runs(project)[0], _fewer_operators)
+    edit(saved_runs(project)[0], fewer_operators)
     assert project.runpytest(*COMPARE).ret == 1
     assert project.runpytest(*COMPARE).ret == 1
     assert project.runpytest(*COMPARE, "--perfgate-accept").ret == 1
@@ -162,7 +153,7 @@ def test_cuda_where_there_is_none_is_a_usage_error(project, monkeypatch):
 def test_a_regression_is_a_failed_case_in_junit(project):
     """Where other tools look."""
     project.runpytest("benches")
-    edit(saved_runs(project)[0], _fewer_operators)
+    edit(saved_runs(project)[0], fewer_operators)
     project.runpytest(*COMPARE, "--junitxml=junit.xml")
     suite = ET.parse(project.path / "junit.xml").getroot()[0]
     assert suite.get("failures") == "2"
