@@ -17,7 +17,6 @@ import os
 import statistics
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from evidence_project import make_project
@@ -26,7 +25,7 @@ from perfgate.pairs.plan import FIRST_PAIRS, FRESH_PAIRS, Wanted
 from perfgate.pairs.progress import Progress
 from perfgate.results.ledger import Noise
 from perfgate.settings import Settings
-from perfgate.verdict.calibration import calibrate
+from perfgate.verdict.calibration import between_processes, calibrate
 from perfgate.verdict.paired import Pair, series_of
 
 METRIC = "wall_seconds"
@@ -47,8 +46,9 @@ def row(huge_pages: str, pairs: list[Pair], *, alternating: bool) -> str:
     ratios = [ratio for each in series.values() if each.question.metric == METRIC for ratio in each.values]
     noise = noises(pairs)
     pair = sorted(each.pair_deviation for each in noise)
-    process = statistics.median(each.process_deviation for each in noise)
-    raw = statistics.median(each.process_deviation for each in noises([replace(one, canaries={}) for one in pairs]))
+    raw = statistics.median(each.process_deviation for each in noise)
+    times = [each.question for each in series.values() if each.question.metric == METRIC]
+    process = statistics.median(between_processes(pairs, each, canary=True)[0] for each in times)
     beyond = sum(abs(ratio) > BEYOND for ratio in ratios)
     rounds = "alternating" if alternating else "in turn"
     return (

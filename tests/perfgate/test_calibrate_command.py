@@ -14,9 +14,11 @@ from tests.conftest import SETTINGS, around, record
 
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
 BENCH = """
+import planted
 from workloads import MLP
 
 def test_tiny(measure):
+    assert planted
     measure(MLP(batch_size=4, width=8, image_size=4).train_step())
 """
 

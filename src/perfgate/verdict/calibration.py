@@ -46,7 +46,7 @@ def calibrate(pairs: Sequence[Pair], settings: Settings, *, first: int, fresh: i
         stages = [(deviation / math.sqrt(count), float(len(values))) for count in (first, fresh)]
         alpha = settings.alpha_of(question.group, question.id)
         visible = detectable(stages[0], stages[1], threshold, alpha, 1)
-        process, degrees = _between_processes(pairs, question)
+        process, degrees = between_processes(pairs, question)
         noise = Noise(
             id=question.id,
             metric=question.metric,
@@ -75,10 +75,10 @@ def bias(pairs: Sequence[Pair]) -> tuple[float, float]:
     return statistics.fmean(everything), statistics.fmean(first_minus_second)
 
 
-def _between_processes(pairs: Sequence[Pair], question: Question) -> tuple[float, int]:
-    """Standard deviation of a process's log median, less the canary of a time, and its degrees of freedom."""
+def between_processes(pairs: Sequence[Pair], question: Question, *, canary: bool = False) -> tuple[float, int]:
+    """Standard deviation of a process's log median and its degrees of freedom; with ``canary``, of a time less that."""
     squares, degrees = 0.0, 0
-    off = all("base" in pair.canaries and "head" in pair.canaries for pair in pairs)
+    off = canary and all("base" in pair.canaries and "head" in pair.canaries for pair in pairs)
     for side in ("base", "head"):
         records: list[tuple[Record, float]] = [
             (getattr(pair, side)[question.id], pair.canaries[side] if off else 0.0)
@@ -86,10 +86,10 @@ def _between_processes(pairs: Sequence[Pair], question: Question) -> tuple[float
             if question.id in getattr(pair, side)
         ]
         values = []
-        for record, canary in records:
+        for record, reading in records:
             found = record.measurement(question.metric)
             if found:
-                speed = canary if found.kind == "sampled" else 0.0
+                speed = reading if found.kind == "sampled" else 0.0
                 values.append(math.log(statistics.median(found.values)) - speed)
         if len(values) > 1:
             squares += statistics.variance(values) * (len(values) - 1)

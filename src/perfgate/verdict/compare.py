@@ -14,7 +14,7 @@ from perfgate.results.ledger import Ledger
 from perfgate.results.record import Measurement, Record, Run
 from perfgate.settings import Settings
 from perfgate.verdict.counted import agreed, judge_counted
-from perfgate.verdict.levels import best_level, canary_parts, level, log_value
+from perfgate.verdict.levels import best_level, canary_helps, canary_parts, level, log_value
 from perfgate.verdict.matching import judgeable, mismatch, other_parameters
 from perfgate.verdict.noisy import (
     FLAGGED_PART,
@@ -59,6 +59,8 @@ class Comparison:
     certain: list[Verdict] = field(default_factory=list)
     """Verdicts that no second look changes: counts, what is new, what cannot be judged."""
     rows: Rows = field(default_factory=Rows)
+    canary_helps: bool = False
+    """Whether the canary's reading is taken off times."""
     new: dict[str, list[Record]] = field(default_factory=dict)
     """The new records of the benchmarks that are compared."""
 
@@ -147,6 +149,7 @@ def compare(heads: Sequence[Run], baseline: Baseline, settings: Settings, ledger
         code = "unreadable-baseline" if baseline.unreadable else "no-baseline"
         found.certain += [unjudged(name, code, baseline.absence) for name in names]
         return found
+    found.canary_helps = canary_helps(baseline.runs)
     matched = 0
     for name, new in names.items():
         if baseline.only_regressed(name):
@@ -200,7 +203,7 @@ def _enter_noisy(found: Comparison, new: Sequence[Dated], old: Sequence[Dated], 
         found.certain.append(dataclasses.replace(problem, id=record.id))
         return
     question = question_of(record, base)
-    parts = canary_parts([run for _, run in (*old, *new)])
+    parts = canary_parts([run for _, run in (*old, *new)]) if found.canary_helps else frozenset()
     past = _values(question, parts, old)
     found.rows.questions.append(question)
     found.rows.canary_parts.append(parts)

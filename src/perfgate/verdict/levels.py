@@ -11,6 +11,7 @@ from perfgate.verdict.changepoints import change_points
 from perfgate.verdict.noisy import Question, problem_with
 from perfgate.verdict.verdicts import ACCEPTED
 
+ENOUGH_RUNS = 10
 NEW_LEVEL = {"faster", ACCEPTED}
 """Verdicts after which older values are another level's."""
 
@@ -74,6 +75,30 @@ def canary_parts(runs: Sequence[Run]) -> frozenset[str]:
     ]
     complete = readings and all(run.processes for run in runs)
     return frozenset(set.intersection(*readings)) if complete else frozenset()
+
+
+def canary_helps(runs: Sequence[Run]) -> bool:
+    """Whether runs agree better with the canary's reading taken off than as they are.
+
+    A canary of a few hundred milliseconds has noise of its own. On some machines that is less than the machine's drift,
+    on others it is more; ten runs can tell, fewer cannot, and then nothing is taken off.
+    """
+    parts = canary_parts(runs)
+    if len(runs) < ENOUGH_RUNS or not parts:
+        return False
+    speeds = [statistics.fmean(canary_log(process, parts) for process in run.processes) for run in runs]
+    times: dict[str, dict[int, float]] = {}
+    for number, run in enumerate(runs):
+        for record in run.records:
+            found = record.measurement("wall_seconds")
+            if found and not problem_with(record, found.metric):
+                times.setdefault(record.id, {})[number] = math.log(statistics.median(found.values))
+    whole = [list(each.values()) for each in times.values() if len(each) == len(runs)]
+    if not whole:
+        return False
+    drift = [statistics.fmean(column) for column in zip(*whole, strict=True)]
+    left = [time - speed for time, speed in zip(drift, speeds, strict=True)]
+    return statistics.variance(left) < statistics.variance(drift)
 
 
 def canary_log(process: Process, parts: Collection[str]) -> float:
