@@ -207,3 +207,13 @@ def test_reasons_of_what_is_fine_are_not_told():
     """But for those that somebody should know."""
     assert list(reasons([verdict("same"), verdict("faster"), verdict("new")])) == []
     assert len(list(reasons([verdict("same", code="accepted"), verdict("new", code="fails-in-base")]))) == 2
+
+
+def test_many_unsure_benchmarks_are_one_line():
+    """A first comparison of sixty would fill three screens; what was visible is said below."""
+    few = flat(rendered(*[verdict("unsure", f"b{number}") for number in range(3)], columns=80))
+    many = flat(rendered(*[verdict("unsure", f"b{number}") for number in range(4)], columns=80))
+    assert few.count("the reason of unsure") == 1
+    assert "the reason of unsure" not in many
+    assert "unsure 4 benchmarks: too noisy to tell at 3.0 %" in many
+    assert "4 unsure" in many
