@@ -29,7 +29,7 @@ def here(pytester, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(pytester.path.parent))
     monkeypatch.setenv("COLUMNS", "200")
-    pytester.makepyprojecttoml(SETTINGS + 'subject = "src/planted"\n')
+    pytester.makepyprojecttoml(SETTINGS + 'subject = "src/planted"\n[tool.pytest]\npythonpath = ["src"]\n')
     for name, content in (
         ("benches/test_tiny.py", BENCH),
         ("src/planted/__init__.py", ""),
