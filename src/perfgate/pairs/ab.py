@@ -28,7 +28,7 @@ from perfgate.results.ledger import Ledger, read_ledger
 from perfgate.results.store import Store, read
 from perfgate.settings import Settings
 from perfgate.verdict import accepted
-from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs
+from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs, names_measured
 from perfgate.verdict.statistics import FEWEST_FOR_PRIOR
 from perfgate.verdict.verdicts import Accept, Verdict
 
@@ -116,8 +116,7 @@ def _run(experiment: Experiment, wanted: Wanted, chosen: Settings, result: Resul
 
 def _few(pairs: Sequence[Pair], rules: Rules) -> Iterator[str]:
     """A hint where a small suite knows little about noise."""
-    names = {name for pair in pairs for name in pair.common}
-    if 0 < len(names) < FEWEST_FOR_PRIOR and not rules.ledger.entries:
+    if 0 < len(names_measured(pairs)) < FEWEST_FOR_PRIOR and not rules.ledger.entries:
         yield (
             f"fewer than {FEWEST_FOR_PRIOR} benchmarks tell little about noise: perfgate calibrate, once, "
             "or more --pairs make smaller changes visible"

@@ -151,7 +151,7 @@ def judge_pairs(
         for each in decide(found, last, planned)
     ]
     disturbed = _disturbed(everything)
-    disturbed |= _lost(first, rules.first, series_names(first))
+    disturbed |= _lost(first, rules.first, names_measured(first))
     disturbed |= _lost(second, rules.fresh, found.candidates)
     certain = [*_renewed(everything), *_counts(everything, rules), *disturbed.values()]
     undisturbed = [each for each in (*problems.values(), *noisy) if each.id not in disturbed]
@@ -196,7 +196,7 @@ def _counts(pairs: Sequence[Pair], rules: Rules) -> Iterator[Verdict]:
     return (agreed(each) for each in found.values())
 
 
-def series_names(pairs: Sequence[Pair]) -> set[str]:
+def names_measured(pairs: Sequence[Pair]) -> set[str]:
     """Benchmarks that any pair measured."""
     return {name for pair in pairs for name in pair.common}
 
