@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch._dynamo  # torch can be imported once per process: before pytester takes its snapshot of modules
-import torch._inductor.utils  # noqa: F401
+import torch._inductor.utils
 import torchvision  # noqa: F401
 
 from perfgate.results.record import Machine, Measurement, Process, Record, Run
+
+torch.set_num_threads(1)  # two threads on two busy cores wait for each other for whole time slices
 
 STRICT = ["error", *(f"ignore:::{package}.*" for package in ("torch", "torchvision", "torch_pruning", "sklearn"))]
 
@@ -20,6 +22,12 @@ def pytest_collection_modifyitems(items):
         if item.path.is_relative_to(Path(__file__).parent):
             for each in STRICT:
                 item.add_marker(pytest.mark.filterwarnings(each))
+
+
+@pytest.fixture(autouse=True)
+def own_locks(monkeypatch, tmp_path_factory):
+    """Tests take no device away from a suite that measures on this machine."""
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path_factory.getbasetemp() / "locks"))
 
 
 SETTINGS = """
@@ -49,6 +57,7 @@ def test_amp(measure):
 def project(pytester, monkeypatch):
     """A project with two tiny benchmarks, in which no time can be a regression."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(pytester.path.parent))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as above, in children
     pytester.makepyprojecttoml(SETTINGS)
     (pytester.path / "benches").mkdir()
     (pytester.path / "benches" / "test_tiny.py").write_text(TINY_BENCH, encoding="utf-8")

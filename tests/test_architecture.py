@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "src"
 FILES = sorted(ROOT.rglob("*.py"))
+STARTING = ("faults", "limits", "interference", "locks", "monitor", "signals", "watch")
+"""What is loaded before anything is known to be measured."""
 FORBIDDEN = {
     "workloads": {"perfgate", "pytest", "pytest_benchmark"},
     "perfgate.results": {"torch", "pytest", "numpy", "workloads", "perfgate.measure", "perfgate.verdict"},
@@ -15,11 +17,12 @@ FORBIDDEN = {
     "perfgate.report": {"torch", "workloads", "perfgate.measure"},
     "perfgate.pairs": {"torch", "pytest", "workloads", "perfgate.measure", "perfgate.report", "perfgate.plugin"},
     "perfgate.commands": {"torch", "pytest", "workloads", "perfgate.measure", "perfgate.plugin"},
+    **{f"perfgate.{name}": {"torch", "pytest", "numpy", "workloads", "perfgate.measure"} for name in STARTING},
     "perfgate.turns": {"torch", "pytest", "numpy", "workloads", "perfgate.pairs"},
     "perfgate.measure": {"pytest", "workloads", "perfgate.verdict", "perfgate.report", "perfgate.plugin"},
 }
 STANDARD_LIBRARY_ONLY = "perfgate.results"
-OPTION_LISTS = {"pytest_addoption", "make_parser"}
+OPTION_LISTS = {"add_options", "make_parser"}
 
 
 def module_name(file):
@@ -63,10 +66,11 @@ def test_arrows(package):
     assert wrong <= {("perfgate.report.junit", "pytest")}, wrong
 
 
-def test_only_the_plugin_its_turns_and_its_junit_cases_know_pytest():
-    """All of pytest is behind the plugin."""
+def test_only_the_plugin_and_its_parts_know_pytest():
+    """All of pytest is behind the plugin: what it keeps, begins, ends, and does with workers and turns."""
     knowing = {module_name(file) for file in FILES if any(inside(name, "pytest") for name in imports(file))}
-    assert knowing == {"perfgate.plugin", "perfgate.turn_hooks", "perfgate.report.junit"}
+    parts = {"plugin", "stash", "opening", "closing", "workers", "turn_hooks", "report.junit"}
+    assert knowing == {f"perfgate.{part}" for part in parts}
 
 
 def test_results_need_the_standard_library_only():

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from perfgate.commands import ab, calibrate, compare
+from perfgate.commands import ab, calibrate, clean, compare, prune, recover, runs
 from perfgate.errors import ComparisonError, PerfgateError
 from perfgate.launch import COMMAND, replace_process
 from perfgate.verdict.verdicts import NOT_JUDGED, USAGE_ERROR
@@ -26,7 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
     run.set_defaults(run=execute)
-    for command in (ab, compare, calibrate):
+    for command in (ab, compare, calibrate, runs, recover, prune, clean):
         command.add_parser(commands)
     return parser
 

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfgate import repository
+from perfgate import interference, repository, shares
 from perfgate.errors import SettingsError
+from perfgate.harvest import Harvest
+from perfgate.keeping import Keeping
+from perfgate.limits import strained
 from perfgate.recheck import FRESH_PROCESSES, with_fresh
+from perfgate.resources import Resources
 from perfgate.results import baseline as baselines
 from perfgate.results.baseline import Baseline
+from perfgate.results.journal import Session, unfinished
 from perfgate.results.ledger import Ledger, read_ledger
-from perfgate.results.record import Machine, Process, Record, Run
+from perfgate.results.record import Machine, Process, Run
+from perfgate.results.stock import document
 from perfgate.results.store import Store
 from perfgate.settings import Settings
+from perfgate.shares import Share
 from perfgate.turns import ALONE, Turns
 from perfgate.verdict.accepted import NAME as ACCEPTED
 from perfgate.verdict.accepted import Accepted, accepting, read_accepted
-from perfgate.verdict.verdicts import Accept, Verdict, gone, with_verdicts
+from perfgate.verdict.verdicts import Accept, Verdict, gone, unjudged, with_verdicts
+from perfgate.watch import limit_of
 from perfgate.wishes import Wishes
 
 if TYPE_CHECKING:
     import torch
 
+    from perfgate.faults import Fault
     from perfgate.measure.nvml import Gpu
+
+
+def _refuse_interference() -> None:
+    """Refuse to time what a variable or a tool slows down."""
+    found = [*interference.refused(os.environ), *filter(None, [interference.tracing()])]
+    if found:
+        raise SettingsError(f"{'; '.join(found)}. To check without timing: --perfgate-smoke")
 
 
 def utc_stamp(moment: datetime) -> str:
@@ -41,9 +58,10 @@ class Gate:
 
     wishes: Wishes
     settings: Settings
-    records: list[Record] = field(default_factory=list)
-    outcomes: dict[str, Verdict] = field(default_factory=dict)
-    """Benchmarks without a number: failed or skipped, with their reasons."""
+    harvest: Harvest = field(default_factory=Harvest)
+    """What was measured, in whichever process."""
+    share: Share | None = None
+    """The part of the machine that each of several workers has."""
     stamp: str = field(default_factory=lambda: utc_stamp(datetime.now(UTC)))
     baseline: Baseline = field(default_factory=Baseline)
     saved: Path | None = None
@@ -56,6 +74,16 @@ class Gate:
     """Measures benchmarks again in fresh processes; ``None`` where that cannot be."""
     remarks: list[str] = field(default_factory=list)
     """What else to say in the report."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """What the controller says how long benchmarks may take."""
+    reported: set[str] = field(default_factory=set)
+    """Benchmarks that pytest itself shows as failed."""
+    open: bool = False
+    """Whether measuring has begun."""
+    poisoned: str = ""
+    """What made this process unfit for another benchmark."""
+    lost: str = ""
+    """Why the rest of the session could not be measured."""
 
     def __post_init__(self) -> None:
         """The folder of runs; nothing is read yet."""
@@ -64,6 +92,8 @@ class Gate:
         self._gpu: Gpu | None = None
         self._machine: Machine | None = None
         self._process: Process | None = None
+        self.keeping: Keeping | None = None
+        self.resources = Resources()
 
     @property
     def device(self) -> torch.device:
@@ -86,7 +116,9 @@ class Gate:
         if self._machine is None:
             from perfgate.measure.environment import describe_machine
 
-            self._machine = describe_machine(self.device, self.gpu)
+            shared = self.share and self.share.count > 1 and self.device.type == "cpu"
+            cores = len(self.share.of_cores(shares.usable_cores())) if self.share and shared else None
+            self._machine = describe_machine(self.device, self.gpu, cores=cores)
         return self._machine
 
     def check_expected(self) -> None:
@@ -102,10 +134,13 @@ class Gate:
         """Before measuring: look for the device, find the baseline, and make sure that a result can be saved.
 
         Raises:
-            SettingsError: where the device asked for is not there, or ``accepted.toml`` is wrong.
+            SettingsError: where the device asked for is not there, something spoils every time, or ``accepted.toml``
+                is wrong.
             ResultsError: where the baseline asked for is not there, or the folder cannot be written, or the ledger
                 cannot be read.
         """
+        if not self.wishes.smoke:
+            _refuse_interference()
         _ = self.device
         if self.wishes.compare:
             choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
@@ -121,6 +156,99 @@ class Gate:
             self.entries = read_accepted(self.store.root / ACCEPTED)
         if self.wishes.save:
             self.store.probe(self.machine.slug)
+            self.keeping = Keeping(self.store.root / self.machine.slug, self._session)
+            self.harvest.sink = self.keeping.keep
+        if self.wishes.resume and self.keeping:
+            found = self.keeping.resume(self.harvest)
+            self.stamp = found.session.stamp
+            self.remarks += [*found.problems, f"went on with the run of {self.stamp}: {self._kept} kept"]
+
+    @property
+    def waiting(self) -> list[Path]:
+        """Journals of this machine's runs that were killed, newest first."""
+        return [] if self.wishes.resume else unfinished(self.store.root / self.machine.slug)
+
+    @property
+    def done(self) -> set[str]:
+        """Benchmarks that a resumed run need not measure again."""
+        return {*self.harvest.finished, *self.harvest.outcomes}
+
+    def _session(self) -> Session:
+        """This session, for its journal."""
+        return Session(
+            stamp=self.stamp,
+            commit=self._commit(),
+            machine=self.machine,
+            code=repository.fingerprint(self.wishes.root, ignoring=self._results_in_project()),
+            label=self.wishes.label,
+        )
+
+    def _commit(self) -> dict[str, str]:
+        return repository.commit(self.wishes.root, ignoring=self._results_in_project())
+
+    def occupy(self, *, all_gpus: bool, say: Callable[[str], object]) -> None:
+        """Keep other suites from the devices that this process measures on, to the session's end.
+
+        Raises:
+            DeviceBusy: where one measures there, with who it is.
+        """
+        self.resources.occupy(self._devices(all_gpus=all_gpus), self.wishes.wait_seconds, say)
+
+    def _devices(self, *, all_gpus: bool) -> list[str]:
+        if self.device.type == "cpu":
+            return [f"core-{each}" for each in shares.usable_cores()]
+        return [f"gpu-{each}" for each in shares.gpu_uuids(None if all_gpus else self.device)]
+
+    def begin(self, name: str) -> None:
+        """A benchmark begins."""
+        self.harvest.start(name)
+        self.resources.begin(name, self.limit(name))
+
+    def suffer(self, fault: Fault, *, isolated: bool) -> bool:
+        """Take the consequences of a fault of the machine; whether the session must stop.
+
+        ``isolated`` tells that another process takes over from one that is poisoned.
+        """
+        if fault.poisons:
+            self.poisoned = fault.reason
+            self._free_device()
+        sticky = fault.poisons and fault.code != "out-of-memory" and not isolated
+        if fault.ends_session or sticky:
+            remedy = "" if fault.ends_session else "; with -n 1 a fresh process would have gone on"
+            self.lost = f"{fault.code}: {fault.reason}{remedy}"
+        return bool(self.lost)
+
+    def give_up_rest(self, names: Collection[str]) -> None:
+        """Where the device was lost, say of all that did not run why."""
+        for name in sorted(set(names) - self.done) if self.lost else ():
+            self.harvest.give_up(unjudged(name, "not-run", f"not run: {self.lost}"))
+
+    def save_nothing(self) -> None:
+        """This run is nobody's baseline."""
+        self.wishes = dataclasses.replace(self.wishes, save=False)
+        self.harvest.sink = lambda _: None
+
+    def check_share(self) -> None:
+        """Before measuring with several workers: is there a device for each?
+
+        Raises:
+            SettingsError: where there is none.
+        """
+        if self.share:
+            shares.check(self.share, self.device.type)
+
+    def limit(self, name: str) -> float:
+        """Seconds that a benchmark may take."""
+        if name in self.limits:
+            return self.limits[name]
+        past = self.baseline.records.get(name)
+        return limit_of(past.seconds if past else None, self.wishes.limit_seconds)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.resources.close()
+        if self.keeping:
+            self.keeping.close()
 
     @property
     def process(self) -> Process | None:
@@ -133,30 +261,44 @@ class Gate:
             from perfgate.measure.environment import describe_process
 
             self._process = describe_process(self.device, self.gpu, self.wishes.root, self.settings.subject)
+        self.harvest.measured_by(self._process)
         return self._process
 
-    def finish(
-        self, stock: Mapping[str, Any], scope: Mapping[str, Any], missing: Collection[str], *, interrupted: bool
-    ) -> list[Verdict]:
+    def finish(self, scope: Mapping[str, Any], missing: Collection[str], *, interrupted: bool) -> list[Verdict]:
         """After measuring: make the run, judge it, and save it with its verdicts.
 
-        ``stock`` is pytest-benchmark's document of the same benchmarks, ``missing`` the ids of the baseline that
-        belonged to this session's scope and did not run.
+        ``missing`` are the ids of the baseline that belonged to this session's scope and did not run. The journal of a
+        complete run is removed, that of an interrupted one stays.
 
         Raises:
             UnsavableRun: where saving failed; the verdicts are lost too, since nothing can be trusted then.
         """
-        without_number = [*map(self._expectedly, self.outcomes.values()), *gone(missing)]
-        if not self.records:
+        if interrupted:
+            self.harvest.stopped()
+        without_number = [*map(self._expectedly, self.harvest.outcomes.values()), *gone(missing)]
+        if not self.harvest.finished:
+            if self.keeping and not interrupted:
+                self.keeping.finish(None)
             return without_number
         run = self._make_run(scope, interrupted=interrupted)
         judged: list[Verdict] = []
         if self.wishes.compare:
             run, judged = self._judge(run, confirm=not interrupted)
         self.run = with_verdicts(run, judged, accept=self.wishes.accept)
+        self.remarks += dict.fromkeys(filter(None, (strained(process.readings) for process in run.processes)))
         if self.wishes.save:
-            self.saved = self.store.save(self.run, stock)
+            self.saved = self.store.save(self.run, document(self.harvest.stock))
+        if self.keeping and self.saved and interrupted:
+            self.keeping.interrupt(self.saved)
+            self.remarks.append(f"interrupted: go on with --perfgate-resume ({self._kept} kept)")
+        elif self.keeping:
+            self.keeping.finish(self.saved)
         return [*judged, *without_number]
+
+    @property
+    def _kept(self) -> str:
+        count = len(self.harvest.finished)
+        return f"{count} benchmark{'' if count == 1 else 's'}"
 
     def _judge(self, run: Run, *, confirm: bool) -> tuple[Run, list[Verdict]]:
         """Verdicts on the run, and the run with what fresh processes measured of the candidates."""
@@ -201,12 +343,12 @@ class Gate:
     def _make_run(self, scope: Mapping[str, Any], *, interrupted: bool) -> Run:
         return Run(
             machine=self.machine,
-            commit=repository.commit(self.wishes.root, ignoring=self._results_in_project()),
+            commit=self._commit(),
             stamp=self.stamp,
             status="interrupted" if interrupted else "complete",
             scope=dict(scope),
-            processes=(self.describe_process(),),
-            records=tuple(self.records),
+            processes=tuple(self.harvest.processes.values()),
+            records=self.harvest.records,
             label=self.wishes.label,
         )
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from perfgate.limits import effective_cores
+
 HUGE_PAGES = "glibc.malloc.hugetlb=1"  # madvise; https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html
 COMMAND = "perfgate exec pytest benches/ --benchmark-compare"
-
-
-def usable_cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def quiet_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -26,7 +23,7 @@ def quiet_environment(environment: Mapping[str, str]) -> dict[str, str]:
     if "glibc.malloc.hugetlb" not in tunables:
         quiet["GLIBC_TUNABLES"] = ":".join(filter(None, [tunables, HUGE_PAGES]))
     quiet.setdefault("OMP_WAIT_POLICY", "passive")
-    quiet.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() - 1)))
+    quiet.setdefault("OMP_NUM_THREADS", str(max(1, effective_cores() - 1)))
     quiet.setdefault("KINETO_LOG_LEVEL", "5")  # the profiler's own chatter
     return quiet
 

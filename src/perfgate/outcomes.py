@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from perfgate.faults import Fault, recognise
 from perfgate.results.record import Measurement, Record, identity_hash
+from perfgate.results.stock import with_text_parameters
+from perfgate.turns import ALONE
 from perfgate.verdict.verdicts import Verdict, Word
 
 if TYPE_CHECKING:
@@ -17,28 +20,49 @@ NO_MEASUREMENT = "no-measurement", "the test passed without measuring: call meas
 DISABLED = "disabled", "benchmarks are disabled"
 
 
-def take(gate: Gate, item: pytest.Item, report: pytest.TestReport, record: Record | None) -> None:
-    """Enter the outcome of one phase of a test into the gate; ``record`` is what ``measure`` made."""
+def take(
+    gate: Gate,
+    item: pytest.Item,
+    report: pytest.TestReport,
+    record: Record | None,
+    error: BaseException | None = None,
+) -> Fault | None:
+    """Enter the outcome of one phase of a test into the gate.
+
+    ``record`` is what ``measure`` made, ``error`` what the phase raised; the fault of the machine that this was, if it
+    was one.
+    """
     name = report.nodeid
     fixture = getattr(item, "funcargs", {}).get("benchmark")  # None where the test did not get that far
     if report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        gate.outcomes[name] = _outcome(name, "skipped", "skipped", reason.removeprefix("Skipped: "))
+        gate.harvest.give_up(_outcome(name, "skipped", "skipped", reason.removeprefix("Skipped: ")))
     elif report.failed:
         if fixture is not None:
             fixture.has_error = True  # pytest-benchmark would save the numbers of a failed test
             fixture.skipped = True  # and warn, as an error of its own, where the test failed before the first round
-        gate.records = [each for each in gate.records if each.id != name]
-        gate.outcomes[name] = _outcome(name, "failed", f"failed-in-{report.when}", _reason(report))
+        gate.reported.add(name)
+        fault = recognise(error) if error is not None else None
+        failed = _outcome(name, "failed", f"failed-in-{report.when}", _reason(report))
+        gate.harvest.give_up(_outcome(name, "unjudged", fault.code, fault.reason) if fault else failed)
+        return fault
     elif report.when == "call":
         record = record or _timed_by(fixture, name)
         if record is None:
             code, reason = DISABLED if fixture is not None and fixture.disabled else NO_MEASUREMENT
-            gate.outcomes[name] = _outcome(name, "unjudged", code, reason)
+            gate.harvest.give_up(_outcome(name, "unjudged", code, reason))
         else:
-            gate.outcomes.pop(name, None)  # an earlier attempt failed
-            gate.records = [each for each in gate.records if each.id != name] + [record]
+            if gate.turns is ALONE:
+                gate.describe_process()
+            gate.harvest.take(record, _stock_of(fixture))
             _show(item, report, record, smoke=gate.wishes.smoke)
+    return None
+
+
+def _stock_of(fixture: Any) -> dict[str, Any] | None:
+    """pytest-benchmark's own document of the benchmark."""
+    stats = getattr(fixture, "stats", None)
+    return with_text_parameters(stats.as_dict(include_data=True)) if stats else None
 
 
 def _show(item: pytest.Item, report: pytest.TestReport, record: Record, *, smoke: bool) -> None:

@@ -6,32 +6,32 @@ Its fixture, its table and its JSON stay. ``config._benchmarksession`` is the on
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from perfgate.errors import PerfgateError
+from perfgate.options import add_options
+from perfgate.stash import (
+    COLLECTED,
+    DESELECTED,
+    FAILURE,
+    GATE,
+    LIMITS,
+    OWN_CACHE,
+    RECORD,
+    TERMINAL,
+    VERDICTS,
+    is_benchmark,
+    is_worker,
+)
 
 if TYPE_CHECKING:
     from perfgate.gate import Gate
     from perfgate.measure.step import Step
-    from perfgate.results.record import Record, Run
-    from perfgate.verdict.stock import Limit
-    from perfgate.verdict.verdicts import Verdict
-
-GATE: pytest.StashKey[Gate] = pytest.StashKey()
-VERDICTS: pytest.StashKey[Sequence[Verdict]] = pytest.StashKey()
-LIMITS: pytest.StashKey[Sequence[Limit]] = pytest.StashKey()
-FAILURE: pytest.StashKey[str] = pytest.StashKey()
-DESELECTED: pytest.StashKey[set[str]] = pytest.StashKey()
-COLLECTED: pytest.StashKey[frozenset[str]] = pytest.StashKey()
-OWN_CACHE: pytest.StashKey[bool] = pytest.StashKey()
-RECORD: pytest.StashKey[Record] = pytest.StashKey()
+    from perfgate.results.record import Record
 
 MARKERS = {
     "gpu": "needs a CUDA GPU; skipped with that reason elsewhere",
@@ -44,50 +44,7 @@ MARKERS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--perfgate-...``."""
-    group = parser.getgroup("perfgate", "trustworthy benchmarks (perfgate)")
-    group.addoption(
-        "--perfgate-smoke",
-        action="store_true",
-        help="One round of every benchmark with all proofs and counted metrics. Nothing is saved.",
-    )
-    group.addoption(
-        "--perfgate-strict",
-        action="store_true",
-        help="Fail also where a benchmark is gone or could not be judged.",
-    )
-    group.addoption(
-        "--perfgate-accept",
-        action="store_true",
-        help="Compare with this run from now on, also where it is slower. This run itself is judged as usual.",
-    )
-    group.addoption(
-        "--perfgate-no-save",
-        action="store_true",
-        help="Do not save this run. By default every run is saved under results/<machine>/.",
-    )
-    group.addoption(
-        "--perfgate-device",
-        choices=["auto", "cpu", "cuda"],
-        default="auto",
-        help="Where to measure: auto is the GPU where torch sees one.",
-    )
-    group.addoption(
-        "--perfgate-results", metavar="DIR", type=Path, help="Folder of saved runs. Default: results/ in the project."
-    )
-    group.addoption(
-        "--perfgate-expect",
-        choices=["gpu"],
-        help="Fail before measuring where this is not there: a runner whose GPU went missing must not be green.",
-    )
-    group.addoption("--perfgate-json", metavar="FILE", type=Path, help="Write the verdicts to FILE, for machines.")
-    group.addoption("--perfgate-turns", metavar="FD", type=int, help=argparse.SUPPRESS)  # see perfgate.turn_hooks
-    group.addoption("--perfgate-describe", action="store_true", help=argparse.SUPPRESS)  # see perfgate.recheck
-    group.addoption(
-        "--perfgate-data",
-        metavar="DIR",
-        type=Path,
-        help="Folder with data such as CIFAR-10. Default: $PERFGATE_DATA, else the user's cache.",
-    )
+    add_options(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -102,15 +59,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[DESELECTED] = set()
     config.stash[COLLECTED] = frozenset()
     try:
-        config.stash[GATE] = _make_gate(config)
+        gate = config.stash[GATE] = _make_gate(config)
     except PerfgateError as error:
         raise pytest.UsageError(str(error)) from error
-    if config.option.perfgate_data:
-        os.environ["PERFGATE_DATA"] = str(config.option.perfgate_data.absolute())
-    config.stash[LIMITS] = config.option.benchmark_compare_fail or []
     option = config.option
-    if option.perfgate_turns is not None:
-        _take_turns(config)
+    if option.perfgate_data:
+        os.environ["PERFGATE_DATA"] = str(option.perfgate_data.absolute())
+    config.stash[LIMITS] = option.benchmark_compare_fail or []
+    _distribute(config, gate)
     option.benchmark_compare, option.benchmark_compare_fail = [], None
     option.benchmark_save = option.benchmark_autosave = None
     option.benchmark_quiet = option.benchmark_quiet or option.perfgate_smoke  # its table of single rounds says nothing
@@ -124,17 +80,32 @@ def _make_gate(config: pytest.Config) -> Gate:
     return Gate(wishes.from_options(config.option, config.rootpath, chosen.results), chosen)
 
 
-def _take_turns(config: pytest.Config) -> None:
-    from perfgate.turn_hooks import TurnHooks
-    from perfgate.turns import Taken
+def _distribute(config: pytest.Config, gate: Gate) -> None:
+    """Register what this process is besides, or instead of, a session of its own: it takes turns, works, controls."""
+    if config.option.perfgate_turns is not None:
+        from perfgate.turn_hooks import TurnHooks
+        from perfgate.turns import Taken
 
-    gate = config.stash[GATE]
-    gate.turns = turns = Taken(config.option.perfgate_turns)
-    config.pluginmanager.register(TurnHooks(turns, gate, _is_benchmark))
+        gate.turns = turns = Taken(config.option.perfgate_turns)
+        config.pluginmanager.register(TurnHooks(turns, gate, is_benchmark))
+    elif is_worker(config):
+        from perfgate.workers import WorkerHooks
+
+        config.pluginmanager.register(WorkerHooks(config, gate), "perfgate-worker")
+    elif gate.wishes.workers:
+        from perfgate.workers import ControllerHooks
+
+        hooks = ControllerHooks(config, gate, lambda names: _announce(config, gate, names))
+        config.pluginmanager.register(hooks, "perfgate-controller")
+    else:
+        config.stash[TERMINAL] = os.dup(2)  # nothing is captured yet
+        config.add_cleanup(lambda: os.close(config.stash[TERMINAL]))
 
 
-def _is_benchmark(item: pytest.Item) -> bool:
-    return bool({"measure", "benchmark"} & set(getattr(item, "fixturenames", ())))
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let go of devices and files."""
+    if GATE in config.stash:
+        config.stash[GATE].close()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -143,64 +114,94 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         item.config.stash.setdefault(DESELECTED, set()).add(item.nodeid)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Before measuring: find the baseline, try the results folder, and say what was found."""
-    config = session.config
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Before measuring: find the baseline, try the results folder, keep others away, leave out what is done."""
     if GATE not in config.stash:
         return
-    benchmarks = [item for item in session.items if _is_benchmark(item)]
+    benchmarks = [item for item in items if is_benchmark(item)]
     gate = config.stash[GATE]
-    collected = config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
-    if config.option.collectonly or _is_worker(config):
-        return
-    if benchmarks and gate.wishes.expect:
-        _check_expected(gate)
-    if gate.wishes.compare and not benchmarks:
-        raise pytest.UsageError("--benchmark-compare: no benchmark was collected; are the paths and -k right?")
-    if not benchmarks:
-        return
-    if not any("measure" in item.fixturenames for item in benchmarks) and not _asked_to_save(config, gate):  # type: ignore[attr-defined]
-        gate.wishes = dataclasses.replace(
-            gate.wishes, save=False
-        )  # another project's suite is not written to unless asked
-    if not (gate.wishes.save or gate.wishes.compare or gate.wishes.smoke):
+    config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
+    if config.option.collectonly or config.option.perfgate_turns is not None:
         return
     try:
-        gate.prepare()
+        _prepare(config, gate, benchmarks)
     except PerfgateError as error:
         raise pytest.UsageError(str(error)) from error
+    worker = config.pluginmanager.get_plugin("perfgate-worker")
+    done = worker.done if worker else gate.done
+    items[:] = [item for item in items if item.nodeid not in done]
+
+
+def _prepare(config: pytest.Config, gate: Gate, benchmarks: list[pytest.Item]) -> None:
+    if not any("measure" in item.fixturenames for item in benchmarks) and not _asked_to_save(config, gate):  # type: ignore[attr-defined]
+        gate.save_nothing()  # another project's suite is not written to unless asked
+    if is_worker(config):
+        return
+    if benchmarks and gate.wishes.expect:
+        gate.check_expected()
+    if gate.wishes.compare and not benchmarks:
+        raise pytest.UsageError("--benchmark-compare: no benchmark was collected; are the paths and -k right?")
+    if not benchmarks or not (gate.wishes.save or gate.wishes.compare or gate.wishes.smoke):
+        return
+    gate.prepare()
+    _announce(config, gate, [item.nodeid for item in benchmarks])
+
+
+def _announce(config: pytest.Config, gate: Gate, names: Iterable[str]) -> None:
     from perfgate.report.announcement import announce
+    from perfgate.report.text import line
 
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
-        lines = announce(gate.wishes, gate.baseline, gate.machine.slug, collected, calibrated=bool(gate.ledger.entries))
-        reporter.write_line("\n".join(lines))
-
-
-def _check_expected(gate: Gate) -> None:
-    try:
-        gate.check_expected()
-    except PerfgateError as error:
-        raise pytest.UsageError(str(error)) from error
+        lines = announce(
+            gate.wishes,
+            gate.baseline,
+            gate.machine.slug,
+            set(names),
+            calibrated=bool(gate.ledger.entries),
+            unfinished=[file.name for file in gate.waiting],
+        )
+        for each in lines:
+            reporter.write_line(line(each))
 
 
 def _asked_to_save(config: pytest.Config, gate: Gate) -> bool:
     return bool(gate.wishes.compare or gate.wishes.label or config.option.perfgate_results)
 
 
-def _is_worker(config: pytest.Config) -> bool:
-    return hasattr(config, "workerinput")
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Take the devices that will be measured on, and start watching."""
+    config = session.config
+    gate = config.stash.get(GATE, None)
+    benchmarks = [item for item in session.items if is_benchmark(item)]
+    if gate is None or not benchmarks or config.option.collectonly:
+        return
+    from perfgate.opening import open_session
+
+    open_session(config, gate, benchmarks)
+
+
+def pytest_enter_pdb(config: pytest.Config) -> None:
+    """Whoever debugs has all the time there is."""
+    if GATE in config.stash:
+        config.stash[GATE].resources.end()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what this machine cannot run, with the reason."""
+    """Skip what this machine cannot run, with the reason; fail what has no device to itself."""
+    gate = item.config.stash.get(GATE, None)
+    if gate is not None and gate.lost and not gate.open and is_benchmark(item):
+        pytest.fail(gate.lost, pytrace=False)
     wanted = 2 if item.get_closest_marker("multigpu") else 1 if item.get_closest_marker("gpu") else 0
     if not wanted:
         return
     import torch
 
-    on_cpu = GATE in item.config.stash and item.config.stash[GATE].device.type == "cpu"
+    on_cpu = gate is not None and gate.device.type == "cpu"
     found = 0 if on_cpu else torch.cuda.device_count()
+    if wanted > 1 and gate is not None and gate.share:
+        pytest.skip("needs two CUDA GPUs, and a worker has one: run it without -n")
     if found < wanted:
         pytest.skip(f"needs {'a CUDA GPU' if wanted == 1 else 'two CUDA GPUs'}; this run has {found or 'none'}")
 
@@ -224,10 +225,6 @@ def measure(request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache:
     gate = request.config.stash[GATE]
 
     def measure_once(step: Step, against: Step | None = None) -> Record | None:
-        if _is_worker(request.config):
-            pytest.fail(
-                "perfgate cannot measure with -n yet: workers would disturb each other; leave out -n", pytrace=False
-            )
         _skip_unsuitable(gate, step, against)
         if benchmark.disabled:
             step.build(gate.device)
@@ -271,15 +268,44 @@ def _measure(gate: Gate, benchmark: Any, step: Step, against: Step | None, name:
     return record
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watch a benchmark from its set-up to its end."""
+    gate = item.config.stash.get(GATE, None)
+    if gate is None or not is_benchmark(item) or not gate.open:
+        return (yield)
+    try:
+        gate.begin(item.nodeid)
+    except PerfgateError as error:
+        _cannot_keep(item, error)
+    try:
+        return (yield)
+    finally:
+        gate.resources.end()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, to have the last word on the fixture
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Take the record of a test that passed; remember why another has none."""
     report = yield
-    if GATE in item.config.stash and _is_benchmark(item) and not _is_worker(item.config):
+    gate = item.config.stash.get(GATE, None)
+    if gate is not None and is_benchmark(item):
         from perfgate import outcomes
 
-        outcomes.take(item.config.stash[GATE], item, report, item.stash.get(RECORD, None))
+        try:
+            fault = outcomes.take(gate, item, report, item.stash.get(RECORD, None), call.excinfo and call.excinfo.value)
+        except PerfgateError as error:
+            _cannot_keep(item, error)
+        else:
+            if fault and gate.suffer(fault, isolated=is_worker(item.config)):
+                item.session.shouldstop = gate.lost
     return report
+
+
+def _cannot_keep(item: pytest.Item, error: PerfgateError) -> None:
+    """Stop, where what comes next would be lost."""
+    item.config.stash[FAILURE] = str(error)
+    item.session.shouldfail = str(error)
 
 
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
@@ -290,111 +316,21 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Save and judge; a regression is exit 1, and a failed case of its own in JUnit."""
+    """Save and judge."""
     config = session.config
     gate = config.stash.get(GATE, None)
-    if gate is None or _is_worker(config) or config.option.perfgate_turns is not None:  # its controller judges
+    if gate is None or is_worker(config) or config.option.perfgate_turns is not None:  # its controller judges
         return
-    if not (gate.records or gate.outcomes):
-        if gate.wishes.compare and config.stash[COLLECTED] and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED  # a gate that measured nothing
-        return
-    from perfgate import scope
-    from perfgate.verdict.stock import exceeded_limits
+    from perfgate.closing import finish
 
-    interrupted = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
-    _allow_second_look(config, gate)
-    found = scope.of(
-        config.args,
-        config.invocation_params.dir,
-        config.rootpath,
-        deselected=len(config.stash[DESELECTED]),
-        narrowed=_narrowed(config.option),
-    )
-    known = {*config.stash[COLLECTED], *config.stash[DESELECTED]}
-    silent = interrupted or found.narrowed
-    missing = set() if silent else {name for name in gate.baseline.expected if found.covers(name)} - known
-    try:
-        verdicts = gate.finish(_stock_document(config), found.as_dict(), missing, interrupted=interrupted)
-        verdicts += exceeded_limits(config.stash[LIMITS], gate.records, gate.baseline)
-    except PerfgateError as error:
-        config.stash[FAILURE] = str(error)
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        return
-    config.stash[VERDICTS] = verdicts
-    _judged(session, gate, verdicts)
-
-
-def _judged(session: pytest.Session, gate: Gate, verdicts: Sequence[Verdict]) -> None:
-    """Failed cases, the exit status, and the verdicts for machines."""
-    from perfgate.report.junit import failed_cases
-    from perfgate.report.machine import as_json
-    from perfgate.verdict.verdicts import is_failure
-
-    failing = [each for each in verdicts if is_failure(each, strict=gate.wishes.strict)]
-    for case in failed_cases([each for each in failing if each.word != "failed"]):
-        session.config.hook.pytest_runtest_logreport(report=case)
-    nothing_judged = gate.wishes.compare and not gate.records  # all skipped: a gate that measured nothing fails
-    if (failing or nothing_judged) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if gate.wishes.json:
-        about = {"command": "pytest", "saved": str(gate.saved or ""), "notes": gate.remarks}
-        gate.wishes.json.write_text(as_json(verdicts, exit_code=int(session.exitstatus), about=about), encoding="utf-8")
-
-
-def _allow_second_look(config: pytest.Config, gate: Gate) -> None:
-    """Let the gate measure candidates again in fresh processes."""
-    from perfgate.recheck import command, measure_again
-
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-
-    def again(names: Collection[str], run: Run) -> tuple[list[Run], list[str]]:
-        files = {name.partition("::")[0] for name in names}
-        words = command(config.option, config.rootpath, files, config.invocation_params.args)
-        say = reporter.write_line if reporter is not None else print
-        return measure_again(words, config.rootpath, names, run, lambda text: say(f"perfgate: {text}"))
-
-    gate.again = again
-
-
-def _narrowed(option: Any) -> bool:
-    """Whether options kept tests from being collected without being told by ``pytest_deselected``."""
-    return any(getattr(option, name, None) for name in ("lf", "ignore", "ignore_glob", "stepwise"))
-
-
-def _stock_document(config: pytest.Config) -> dict[str, Any]:
-    """pytest-benchmark's document of this session, with parameters as text and no more of the machine than needed."""
-    from perfgate.results.stock import document
-
-    benches = [each for each in config._benchmarksession.benchmarks if each and not each.has_error]  # type: ignore[attr-defined]
-    return document([each.as_dict(include_data=True) for each in benches])
+    finish(session, gate, exitstatus)
+    session.exitstatus = gate.resources.signals.exit_status or session.exitstatus
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the report."""
-    gate = config.stash.get(GATE, None)
-    if gate is None or config.option.perfgate_turns is not None:
-        return
-    failure = config.stash.get(FAILURE, "")
-    if failure:
-        terminalreporter.section("perfgate", sep="=")
-        terminalreporter.write_line(f"FAIL {failure}", red=True, bold=True)
-    if failure or not (gate.records or gate.outcomes) or _is_worker(config):
-        return
-    from perfgate.report.terminal import Report, render
+    if GATE in config.stash and config.option.perfgate_turns is None and not is_worker(config):
+        from perfgate.closing import print_report
 
-    saved = str(os.path.relpath(gate.saved, config.invocation_params.dir)) if gate.saved else ""
-    report = Report(
-        run=gate.run,
-        baseline=gate.baseline,
-        verdicts=config.stash[VERDICTS],
-        compared=bool(gate.wishes.compare),
-        strict=gate.wishes.strict,
-        smoke=gate.wishes.smoke,
-        saved=saved,
-        remarks=gate.remarks,
-    )
-    terminalreporter.section("perfgate", sep="=")
-    writer = config.get_terminal_writer()
-    terminalreporter.write(render(report, columns=writer.fullwidth, colour=writer.hasmarkup))
+        print_report(terminalreporter, config)

@@ -13,6 +13,7 @@ from typing import Any
 from perfgate.pairs.schedule import take_turns
 from perfgate.pairs.side import Launch, Side
 from perfgate.results.record import Measurement, Process, Record, Run
+from perfgate.shares import VARIABLE, Share
 
 FRESH_PROCESSES = 5
 """One process is one draw of the noise between processes; five alarm less and find more than three.
@@ -88,6 +89,8 @@ def command(option: Any, root: Path, files: Collection[str], given: Sequence[str
     if option.perfgate_data:
         words.append(f"--perfgate-data={option.perfgate_data.absolute()}")
     words += _stock_options(option)
+    if getattr(option, "numprocesses", None) is not None:
+        words.append("-n0")  # also where the project's own options distribute
     for plugin in option.plugins:
         words += ["-p", plugin]
     for override in option.override_ini or ():
@@ -120,13 +123,21 @@ def _stock_options(option: Any) -> Iterator[str]:
 
 
 def measure_again(
-    words: Sequence[str], root: Path, names: Collection[str], run: Run, say: Callable[[str], None]
+    words: Sequence[str],
+    root: Path,
+    names: Collection[str],
+    run: Run,
+    say: Callable[[str], None],
+    share: Share | None = None,
 ) -> tuple[list[Run], list[str]]:
     """``names`` measured in fresh processes: a run for each, with their records only; and what went wrong.
 
-    ``words`` is the command, ``run`` the run that is checked, ``say`` shows progress.
+    ``words`` is the command, ``run`` the run that is checked, ``say`` shows progress, ``share`` is the part of the
+    machine that each worker of that run had.
     """
     environment = {key: value for key, value in os.environ.items() if key not in UNWANTED_VARIABLES}
+    if share:
+        environment[VARIABLE] = str(Share(0, share.count))
     runs: list[Run] = []
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:

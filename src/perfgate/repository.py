@@ -63,6 +63,24 @@ def tree_hash(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def fingerprint(root: Path, *, ignoring: str) -> str:
+    """SHA-256 (16 digits) of the code in the working tree: the commit, and whatever differs from it.
+
+    Changes in the folder ``ignoring`` do not count. ``unknown`` where git cannot tell.
+    """
+    outside = ("--", ".", f":(exclude){ignoring}")
+    head = _git(root, "rev-parse", "--verify", "HEAD")
+    changes = _git(root, "diff", "HEAD", "--binary", *outside)
+    new = _git(root, "ls-files", "--others", "--exclude-standard", "-z", *outside)
+    if head is None or changes is None or new is None:
+        return UNKNOWN
+    digest = hashlib.sha256(f"{head}\0{changes}".encode(errors="surrogateescape"))
+    for name in filter(None, new.split("\0")):
+        if (root / name).is_file():
+            digest.update(name.encode(errors="surrogateescape") + b"\0" + (root / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def top(root: Path) -> Path:
     """The repository's top folder.
 
@@ -97,10 +115,10 @@ def resolve(root: Path, revision: str) -> str:
     )
 
 
-def ancestors(root: Path) -> frozenset[str] | None:
-    """The last 20,000 commits that HEAD descends from, itself included; ``None`` where git cannot tell."""
+def ancestors(root: Path) -> list[str] | None:
+    """The last 20,000 commits that HEAD descends from, itself first, newest first; ``None`` where git cannot tell."""
     found = _git(root, "rev-list", "--max-count=20000", "HEAD")
-    return frozenset(found.split()) if found else None
+    return found.split() if found else None
 
 
 def is_ancestor(root: Path, commit: str, descendant: str) -> bool | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import SettingsError
+from perfgate.errors import EmptyFile, SettingsError, UnreadableRun
+from perfgate.results.reader import decode, read_bytes
 
 ENDS = ("/", "::", "[")  # where the beginning of a node id may end
 
@@ -113,8 +114,10 @@ def load(root: Path) -> Settings:
     """
     file = root / "pyproject.toml"
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        document = tomllib.loads(decode(read_bytes(file.resolve()), str(file))) if file.is_file() else {}
+    except EmptyFile:
+        document = {}
+    except (UnreadableRun, ValueError, RecursionError) as error:  # tomllib.TOMLDecodeError is a ValueError
         raise SettingsError(f"{file}: not readable as TOML: {error}") from error
     return from_table(document.get("tool", {}).get("perfgate", {}))
 

@@ -60,10 +60,10 @@ class TurnHooks:
 
     def _tell(self, name: str) -> None:
         self._tell_about()
-        for record in self._gate.records:
-            if record.id == name:
-                self._turns.tell("record", dataclasses.asdict(record))
-        outcome = self._gate.outcomes.get(name)
+        finished = self._gate.harvest.finished.get(name)
+        if finished:
+            self._turns.tell("record", dataclasses.asdict(finished.record))
+        outcome = self._gate.harvest.outcomes.get(name)
         if outcome:
             told = {key: getattr(outcome, key) for key in ("id", "word", "code", "reason")}
             self._turns.tell("outcome", told)

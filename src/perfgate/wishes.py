@@ -32,6 +32,14 @@ class Wishes:
     """``gpu`` where a session without one is to fail."""
     json: Path | None
     """Where to write the verdicts for machines."""
+    resume: bool
+    """Whether to go on with a run that was killed."""
+    wait_seconds: float
+    """How long to wait for a device that another suite uses."""
+    limit_seconds: float | None
+    """What a benchmark may take; ``None`` to decide by what it took before."""
+    workers: int
+    """Measuring processes side by side (``-n``); 0 where this one measures."""
     describe: bool = False
     """Whether a process that takes turns reads the canary also where nothing uses ``measure``."""
 
@@ -44,9 +52,7 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
     """
     in_turns = option.perfgate_turns is not None  # a measuring process of another command, which saves and judges
     compare = option.benchmark_compare if option.benchmark_compare != [] and not in_turns else False
-    if in_turns:
-        _refuse_workers(option)
-    else:
+    if not in_turns:
         _refuse_contradictions(option, compare)
     measures = not (in_turns or option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
     asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
@@ -62,6 +68,10 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
         device=option.perfgate_device,
         expect=option.perfgate_expect,
         json=option.perfgate_json.absolute() if option.perfgate_json else None,
+        resume=option.perfgate_resume,
+        wait_seconds=option.perfgate_wait,
+        limit_seconds=option.perfgate_limit,
+        workers=0 if in_turns else workers_of(option),
         describe=option.perfgate_describe,
     )
 
@@ -85,15 +95,23 @@ def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: F
         raise SettingsError(
             f"--benchmark-timer={option.benchmark_timer}: only the wall clock ({STOCK_TIMER}) is judged"
         )
-    if not compare:
-        return
-    _refuse_workers(option)
+    if option.perfgate_resume and (option.perfgate_no_save or option.perfgate_smoke or option.benchmark_disable):
+        raise SettingsError("--perfgate-resume goes on with a run that is saved in the end: leave out the other option")
+    if compare:
+        _refuse_judging_nothing(option)
+
+
+def _refuse_judging_nothing(option: Any) -> None:
+    if getattr(option, "dist", "no") == "each":
+        raise SettingsError("--benchmark-compare with --dist each would measure everything in every worker: use -n N")
     for name in ("benchmark_disable", "benchmark_skip", "perfgate_smoke", "setuponly", "setupplan"):
         if getattr(option, name, False):
             flag = "--" + name.replace("_", "-")
             raise SettingsError(f"--benchmark-compare with {flag} would judge nothing: leave out one of them")
 
 
-def _refuse_workers(option: Any) -> None:
-    if getattr(option, "numprocesses", None) or getattr(option, "dist", "no") != "no":
-        raise SettingsError("a comparison cannot be made with -n: workers would disturb each other; leave out -n")
+def workers_of(option: Any) -> int:
+    """The number of xdist workers asked for; 0 for none."""
+    if getattr(option, "dist", "no") == "no":
+        return 0
+    return len(getattr(option, "tx", None) or [])

@@ -5,6 +5,7 @@ Not run by ``make test``: ``tox run -e gpu`` does, on a machine that has one.
 
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -100,20 +101,27 @@ def test_nvml_finds_this_gpu_by_uuid(device):
     assert "gpu" in describe_machine(device, gpu).hard
 
 
-def test_another_process_on_the_gpu_is_seen(device):
-    """It is started, seen, and gone."""
+def test_another_process_on_the_gpu_is_seen(device, tmp_path):
+    """It is started, seen, and gone. An orphan: our own children are no others."""
     gpu = gpu_of(device)
     before = gpu.other_processes()
     if before is None:
         pytest.skip("NVML does not tell processes here")
-    code = "import torch; x = torch.ones(1, device='cuda'); print('up', flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout.readline().strip() == "up"
-        during = gpu.other_processes()
-        other.communicate("\n")
-    assert len(during) == len(before) + 1
+    code = (
+        "import pathlib, sys, time, torch; x = torch.ones(1, device='cuda'); up, stop = map(pathlib.Path, sys.argv[1:]);"
+        "up.touch()\nwhile not stop.exists(): time.sleep(0.1)"
+    )
+    up, stop = tmp_path / "up", tmp_path / "stop"
+    words = ["sh", "-c", '"$@" >/dev/null 2>&1 &', "sh", sys.executable, "-c", code, str(up), str(stop)]
+    subprocess.run(words, check=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not up.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert up.exists(), "the other process did not start"
+        assert gpu.other_processes() == before + 1
+    finally:
+        stop.touch()
 
 
 @pytest.mark.parametrize("technique", [AMP("float16"), AMP(), CudnnBenchmark(), Compile("reduce-overhead")], ids=str)

@@ -11,7 +11,7 @@ def test_quiet_environment_adds_what_is_missing():
     quiet = launch.quiet_environment({"HOME": "/home/x"})
     assert quiet["GLIBC_TUNABLES"] == launch.HUGE_PAGES
     assert quiet["OMP_WAIT_POLICY"] == "passive"
-    assert quiet["OMP_NUM_THREADS"] == str(max(1, launch.usable_cores() - 1))
+    assert quiet["OMP_NUM_THREADS"] == str(max(1, launch.effective_cores() - 1))
     assert quiet["HOME"] == "/home/x"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shutil
 import sys
@@ -37,7 +38,9 @@ def publish(comparison: Comparison, options: argparse.Namespace, about: Mapping[
 
 def show(comparison: Comparison) -> None:
     """Print the report."""
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name may have what this terminal cannot show
     print(render(comparison, columns=shutil.get_terminal_size().columns, colour=colour), end="")
 
 

@@ -10,27 +10,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfgate import interference
 from perfgate.errors import SettingsError
-from perfgate.launch import has_huge_pages, usable_cores
+from perfgate.launch import has_huge_pages
+from perfgate.limits import effective_cores, memory_readings
+from perfgate.measure import host
 from perfgate.measure.canary import read_canary
-from perfgate.measure.nvml import UNKNOWN, Gpu, find_gpu
+from perfgate.measure.discovery import find_gpu, module_version
+from perfgate.measure.nvml import UNKNOWN, Gpu
 from perfgate.repository import tree_hash
 from perfgate.results.record import Machine, Process
+from perfgate.shares import WORKERS
 
 if TYPE_CHECKING:
     import torch
-
-RECORDED_VARIABLES = (  # an allow-list: nothing else of the environment reaches a file
-    "CUDA_LAUNCH_BLOCKING",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "GLIBC_TUNABLES",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
-    "OMP_WAIT_POLICY",
-    "PYTORCH_ALLOC_CONF",
-    "TORCHDYNAMO_DISABLE",
-    "TORCH_LOGS",
-)
 
 
 def choose_device(name: str) -> torch.device:
@@ -43,26 +36,51 @@ def choose_device(name: str) -> torch.device:
 
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise SettingsError("--perfgate-device cuda: torch sees no CUDA GPU here; use cpu, or check nvidia-smi")
+        raise SettingsError(
+            f"--perfgate-device cuda: torch sees no CUDA GPU here ({why_no_gpu()}); use cpu, or check nvidia-smi"
+        )
     return torch.device("cuda", torch.cuda.current_device()) if available and name != "cpu" else torch.device("cpu")
 
 
+def why_no_gpu() -> str:
+    """What torch says where it sees no GPU: built without CUDA, a driver that is too old, or none at all."""
+    import torch
+
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as error:
+        sentence = str(error).strip().partition("\n")[0].rstrip(".")
+        driver = module_version()
+        return f"{sentence}; the driver is {driver}" if "driver" in sentence and driver != UNKNOWN else sentence
+    return "none is visible; is CUDA_VISIBLE_DEVICES set?"
+
+
 def gpu_of(device: torch.device) -> Gpu | None:
-    """NVML's view of ``device``, matched by UUID; ``None`` on a CPU or without NVML."""
+    """NVML's view of ``device``, matched by UUID; ``None`` on a CPU. Where NVML fails, all its readings are unknown.
+
+    Raises:
+        DeviceLost: where the GPU has fallen off the bus.
+    """
     import torch
 
     return find_gpu(str(torch.cuda.get_device_properties(device).uuid)) if device.type == "cuda" else None
 
 
-def describe_machine(device: torch.device, gpu: Gpu | None) -> Machine:
-    """Hard and soft fields of this machine as far as ``device`` uses it."""
+def describe_machine(
+    device: torch.device, gpu: Gpu | None, *, cores: int | None = None, gpu_count: int | None = None
+) -> Machine:
+    """Hard and soft fields of this machine as far as ``device`` uses it.
+
+    ``cores`` and ``gpu_count`` are those of the machine where this process is confined to some, or will be.
+    """
     import torch
 
-    hard = {"cpu": _cpu_model(), "cores": str(usable_cores()), "architecture": platform.machine()}
+    hard = {"cpu": host.cpu_model(), "cores": str(cores or effective_cores()), "architecture": platform.machine()}
     soft = {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "system": f"{platform.system()} {platform.release()}",
+        "host": host.kind(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
     if device.type == "cuda":
@@ -70,7 +88,7 @@ def describe_machine(device: torch.device, gpu: Gpu | None) -> Machine:
         hard = {
             "gpu": properties.name,
             "gpu_memory": f"{properties.total_memory / 2**30:.0f} GiB",
-            "gpu_count": str(torch.cuda.device_count()),
+            "gpu_count": str(gpu_count or torch.cuda.device_count()),
             "mig": gpu.mig() if gpu else UNKNOWN,
             **hard,
         }
@@ -85,8 +103,9 @@ def describe_machine(device: torch.device, gpu: Gpu | None) -> Machine:
 def slug(hard: dict[str, str]) -> str:
     """A readable folder name for the hard fields, at most 64 characters of ``[a-z0-9-]``."""
     parts = [hard["gpu"], hard["gpu_memory"], f"{hard['gpu_count']}x"] if "gpu" in hard else []
-    if hard.get("mig") == "on":
-        parts.append("mig")
+    mig = hard.get("mig", "off")
+    if mig not in {"off", UNKNOWN} and "MIG" not in hard["gpu"]:  # the name of a slice tells its profile already
+        parts.append("mig" if mig == "on" else f"mig {mig}")
     parts += [hard["cpu"], f"{hard['cores']}c", hard["architecture"]]
     text = re.sub(r"\((?:r|tm)\)|\bcpu\b|processor|@.*?ghz|\bgib\b", "", " ".join(parts).lower())
     return re.sub(r"[^a-z0-9]+", "-", text).strip("-")[:64].rstrip("-")
@@ -102,28 +121,29 @@ def describe_process(device: torch.device, gpu: Gpu | None, root: Path, subject:
         canary=read_canary(device),
         tunables=_tunables(),
         subject=_subject(root, subject),
-        readings={"load": _load(), "steal_ticks": _steal(), **(gpu.readings() if gpu else {})},
+        readings={"load": host.load(), "steal_ticks": host.steal_ticks(), **memory_readings(), **_gpu_readings(gpu)},
     )
 
 
-def _cpu_model() -> str:
-    """The model's name, from the kernel or, elsewhere, from Python."""
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or UNKNOWN
+def _gpu_readings(gpu: Gpu | None) -> dict[str, str]:
+    """With the reason where NVML tells nothing; empty on a CPU."""
+    if gpu is None:
+        return {}
+    return gpu.readings() | ({"nvml": gpu.problem} if gpu.problem else {})
 
 
 def _tunables() -> dict[str, str]:
     return {
         "huge_pages": "on" if has_huge_pages(os.environ) else "off",
-        "transparent_huge_pages": _bracketed("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "governor": next(iter(_lines("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")), UNKNOWN),
+        "transparent_huge_pages": host.transparent_huge_pages(),
+        **host.frequencies(),
         "affinity": ",".join(map(str, sorted(os.sched_getaffinity(0))))
         if hasattr(os, "sched_getaffinity")
         else UNKNOWN,
         "garbage_collection": "off in timed rounds",
-        **{name: os.environ[name] for name in RECORDED_VARIABLES if name in os.environ},
+        # measuring side by side: they have the memory's bandwidth in common
+        **({"workers": os.environ[WORKERS]} if os.environ.get(WORKERS) else {}),
+        **interference.recorded(os.environ),
     }
 
 
@@ -136,26 +156,3 @@ def _subject(root: Path, subject: str) -> dict[str, str]:
     inside = folder.resolve().is_relative_to(root.resolve())
     path = str(folder.resolve().relative_to(root.resolve())) if inside else f"outside the project: {folder.name}"
     return {"path": path, "tree": tree_hash(folder)}
-
-
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else UNKNOWN
-
-
-def _steal() -> str:
-    """Ticks that the hypervisor took from this machine since its start."""
-    fields = next(iter(_lines("/proc/stat")), "").split()
-    return fields[8] if len(fields) > 8 else UNKNOWN
-
-
-def _bracketed(file: str) -> str:
-    """The chosen word of a kernel file such as ``always [madvise] never``."""
-    found = re.search(r"\[(\w+)\]", next(iter(_lines(file)), ""))
-    return found.group(1) if found else UNKNOWN
-
-
-def _lines(file: str) -> list[str]:
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []

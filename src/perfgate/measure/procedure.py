@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from perfgate.errors import NotInEffect, Recompiled, WrongResult
-from perfgate.measure import nvml
+from perfgate.measure import condition
+from perfgate.measure.attempts import attempt_rounds
 from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for, time_round
 from perfgate.measure.counters import compile_counts, count_eager, count_uncompiled, scalar_reads
@@ -22,11 +23,11 @@ from perfgate.measure.energy import energy_per_step
 from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
 from perfgate.measure.profiled import count_device_work, count_operators, profile_step
-from perfgate.measure.rounds import Pedantic, Side, run_rounds
+from perfgate.measure.rounds import Pedantic, Side
 from perfgate.measure.state import guarded_state
 from perfgate.measure.step import Step
 from perfgate.measure.stopping import rounds_for
-from perfgate.measure.warmup import warm_up
+from perfgate.measure.warmup import SteadyClock, warm_up
 from perfgate.results.record import Measurement, Record, identity_hash
 from perfgate.turns import ALONE, Turns
 
@@ -47,6 +48,10 @@ class Plan:
     warmup_seconds: float
     timed_seconds: float
     turns: Turns = ALONE
+
+    def look(self) -> condition.Reading:
+        """The device's condition just now; partners do not disturb, since they wait for their turn."""
+        return condition.read(self.gpu, on_gpu=self.device.type == "cuda", partners=self.turns is not ALONE)
 
 
 @dataclass
@@ -83,7 +88,7 @@ def measure_step(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
 
     Raises:
         MeasurementError: where there is no trustworthy number: a wrong result, a technique that is not in effect, a
-            leak of global state, a recompilation inside the timed rounds.
+            leak of global state, a recompilation inside the timed rounds, a GPU that is lost.
     """
     started = time.perf_counter()
     try:
@@ -103,9 +108,10 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
     evidence = {}
     if against:
         evidence["same result"] = check_same_result(step.outcome(), against.reference_outcome(step), step.tolerance)
-    before = plan.gpu.readings() if plan.gpu else {}
-    evidence |= _time(benchmark, sides, passes, plan)
-    after = plan.gpu.readings() if plan.gpu else {}
+    warmup, around = _time(benchmark, sides, passes, plan)
+    evidence["warm-up"] = warmup
+    if around.notes:
+        evidence["machine"] = "; ".join(around.notes)
     for side, found in zip(sides, passes, strict=True):
         _count(side.step, found, plan)
     evidence |= _prove(step, passes[0])
@@ -118,7 +124,7 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
         samples_per_round=step.samples,
         expected=step.expected if against else "any",
         evidence=evidence,
-        flags=nvml.flags(before, after),
+        flags=around.flags,
     )
 
 
@@ -131,22 +137,23 @@ def _start(side: Side, plan: Plan) -> Passes:
     return Passes(first_call_seconds=side.timings[0].wall_seconds, graphs=compiled.graphs, graph_breaks=compiled.breaks)
 
 
-def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Plan) -> dict[str, str]:
-    """Warm up and take the timed rounds; a smoke run takes one, cold."""
+def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Plan) -> tuple[str, condition.Condition]:
+    """Warm up and take the timed rounds; a smoke run takes one, cold. How both went."""
     before = compile_counts()
-    warmups = [] if plan.smoke else [warm_up(side.round, plan.warmup_seconds) for side in sides]
+    settled = SteadyClock(plan.gpu.clock_megahertz if plan.gpu else lambda: None)
+    warmups = [] if plan.smoke else [warm_up(side.round, plan.warmup_seconds, settled=settled) for side in sides]
     passes[0].recompilations = compile_counts().since(before).graphs
     rounds = rounds_for(sum(each.round_seconds for each in warmups), plan.timed_seconds) if warmups else 1
     rounds = plan.turns.agree(rounds)
     before = compile_counts()
-    run_rounds(benchmark, sides[0], sides[1] if len(sides) > 1 else None, rounds, plan.turns)
+    around = attempt_rounds(benchmark, sides, rounds, plan.look, again=not plan.smoke, turns=plan.turns)
     compiled = compile_counts().since(before).graphs
     if compiled:
         raise Recompiled(f"{compiled} graphs were compiled inside the timed rounds: the times are not of the step")
     value = sides[0].step.last_value()
     if value is not None and not bool(torch.isfinite(value).all()):
         raise WrongResult("the loss or output after the timed rounds is NaN or infinite")
-    return {"warm-up": str(warmups[0]) if warmups else "none: smoke run"}
+    return str(warmups[0]) if warmups else "none: smoke run", around
 
 
 def _count(step: Step, found: Passes, plan: Plan) -> None:
@@ -182,6 +189,8 @@ def _prove(step: Step, found: Passes) -> dict[str, str]:
     }
     try:
         return dict(step.proof(counts))
+    except torch.AcceleratorError:
+        raise  # the device's failure, and not the technique's
     except Exception as error:  # the subject's own exception type, which perfgate does not know
         raise NotInEffect(str(error)) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -96,6 +96,14 @@ def run_rounds(benchmark: Pedantic, variant: Side, plain: Side | None, rounds: i
     for side in (variant, plain):
         for timing in side.timings if side else ():
             check_agreement(timing.wall_seconds, timing.event_seconds)
+
+
+def replace_samples(benchmark: Pedantic, wall_seconds: Sequence[float]) -> None:
+    """Let pytest-benchmark's table and JSON show these times instead of those it took.
+
+    Its list of samples is public; it computes and keeps its statistics when they are first asked for, after all tests.
+    """
+    benchmark.stats.stats.data[:] = wall_seconds
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 WINDOW = 5  # rounds per median
 AGREEMENT = 0.01  # two successive medians this close are steady
+CLOCK_AGREEMENT = 0.02  # of two successive readings: boost clocks go in steps of 15 MHz, 1 % of 1500 MHz
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,37 @@ def is_steady(durations: list[float]) -> bool:
     return abs(statistics.median(durations[-WINDOW:]) - earlier) <= AGREEMENT * earlier
 
 
+class SteadyClock:
+    """Whether a GPU's clock has come up: an idle GPU, or one without persistence mode, starts slow."""
+
+    def __init__(self, read: Callable[[], float | None]) -> None:
+        """``read`` gives the clock now, in any unit, or ``None`` where nobody tells."""
+        self._read = read
+        self._last: float | None = None
+
+    def __call__(self) -> bool:
+        """Whether this reading agrees with the one before within 2 %; an unknown clock holds nothing up."""
+        last, self._last = self._last, self._read()
+        if self._last is None:
+            return True
+        return last is not None and abs(self._last - last) <= CLOCK_AGREEMENT * last
+
+
 def warm_up(
-    one_round: Callable[[], float], budget_seconds: float, *, clock: Callable[[], float] = time.perf_counter
+    one_round: Callable[[], float],
+    budget_seconds: float,
+    *,
+    settled: Callable[[], bool] = lambda: True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Warmup:
-    """Call ``one_round`` (which returns its seconds) until steady; at least twice, whatever the budget."""
+    """Call ``one_round`` (which returns its seconds) until steady and ``settled``; at least twice, whatever the budget.
+
+    ``settled`` is asked after rounds that look steady.
+    """
     durations: list[float] = []
     deadline = clock() + budget_seconds
-    while len(durations) < 2 or (clock() < deadline and not is_steady(durations)):
+    steady = False
+    while len(durations) < 2 or (not steady and clock() < deadline):
         durations.append(one_round())
-    return Warmup(is_steady(durations), len(durations), statistics.median(durations[-WINDOW:]))
+        steady = is_steady(durations) and settled()
+    return Warmup(steady, len(durations), statistics.median(durations[-WINDOW:]))

@@ -15,6 +15,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import IO, Any, Self
 
+from perfgate.deaths import innermost, signal_name
 from perfgate.errors import UnreadableRun
 from perfgate.results.document import parse_record
 from perfgate.results.record import Record
@@ -151,7 +152,7 @@ class Side:
                     raise EOFError
                 elif time.perf_counter() - started > self.launch.limit_seconds:
                     limit = f"{self.launch.limit_seconds:g} s"
-                    self._give_up("hung", f"worked for more than {limit} without an end (--limit)", name)
+                    self._give_up("hung", f"worked for more than {limit} without an end (--limit){self._stack()}", name)
             except (EOFError, OSError):
                 self._give_up("crashed", self._how_it_ended(), name)
             except (ValueError, KeyError, TypeError, UnreadableRun) as error:
@@ -194,10 +195,19 @@ class Side:
             status = self._process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             return "closed its connection without ending"
-        ended = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
+        ended = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
         lines = self.launch.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         tail = [line for line in lines if line.strip()][-SHOWN_LINES:]
         return "\n  ".join([f"{ended}; its last lines:", *tail]) if tail else ended
+
+    def _stack(self) -> str:
+        """Where a process that hangs is, in native code, too: pytest has faulthandler write it when it is aborted."""
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.kill(self._process.pid, signal.SIGABRT)
+            self._process.wait(GRACE_SECONDS)
+        text = self.launch.log.read_text(encoding="utf-8", errors="replace")
+        frames = innermost(text.rpartition("Fatal Python error: Aborted")[2])
+        return f"; it was at:\n{frames}" if frames else ""
 
     def _end(self) -> None:
         """Ask the process and everything it started to end, then make it."""
@@ -210,10 +220,3 @@ class Side:
                 os.killpg(self._process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE_SECONDS)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

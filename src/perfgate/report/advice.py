@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from perfgate.verdict.verdicts import Verdict
@@ -12,11 +13,11 @@ def advice(verdicts: Sequence[Verdict], sides: str) -> Iterator[str]:
     slower = [each.id for each in verdicts if each.word == "slower" and each.id]
     if not slower:
         return
-    names = " or ".join(sorted({_test_of(name) for name in slower}))
+    names = " or ".join(sorted({_test_of(name) for name in slower} - {""}))
     yield f"look closer: perfgate ab {sides} -- -k '{names}'"
     yield "taken on purpose? enter it in results/accepted.toml (README: Gate a change)"
 
 
 def _test_of(name: str) -> str:
-    """``test_a`` of ``benches/test_a.py::test_a[x]``: what pytest's ``-k`` takes."""
-    return name.rpartition("::")[2].partition("[")[0]
+    """``test_a`` of ``benches/test_a.py::test_a[x]``: what pytest's ``-k`` takes, and no shell sees more in."""
+    return re.sub(r"\W", "", name.partition("[")[0].rpartition("::")[2])

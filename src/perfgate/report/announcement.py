@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,23 @@ SHOWN_RUNS = 3  # of those that the baseline is made of
 
 
 def announce(
-    wishes: Wishes, baseline: Baseline, machine: str, names: Collection[str], *, calibrated: bool = True
+    wishes: Wishes,
+    baseline: Baseline,
+    machine: str,
+    names: Collection[str],
+    *,
+    calibrated: bool = True,
+    unfinished: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Lines for the terminal; ``names`` are the benchmarks that will run, ``calibrated`` whether there is a ledger."""
+    """Lines for the terminal; ``names`` are the benchmarks that will run, ``calibrated`` whether there is a ledger.
+
+    ``unfinished`` are the names of journals that killed runs left, newest first.
+    """
     yield f"perfgate: {len(names)} benchmarks on {machine}"
+    if unfinished and wishes.save:
+        more = f" and {len(unfinished) - 1} older" if len(unfinished) > 1 else ""
+        yield f"perfgate: a run was killed and left {unfinished[0]}{more}"
+        yield "perfgate: go on with it: --perfgate-resume; or make a run of what it has: perfgate recover"
     for problem in baseline.problems:
         yield f"perfgate: passed over: {problem}"
     if not wishes.compare:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from perfgate.report import text
 from perfgate.report.machine import properties
 from perfgate.verdict.verdicts import Verdict
 
@@ -25,5 +26,5 @@ def failed_cases(verdicts: Sequence[Verdict]) -> Iterator[pytest.TestReport]:
             keywords={},
             user_properties=list(properties(verdict)),
         )
-        yield case(outcome="failed", longrepr=f"{verdict.word}: {verdict.reason}", when="call")
+        yield case(outcome="failed", longrepr=text.line(f"{verdict.word}: {verdict.reason}"), when="call")
         yield case(outcome="passed", longrepr=None, when="teardown")

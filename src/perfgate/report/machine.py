@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfgate.report.text import CONTROL
+from perfgate.report.text import OLD_COMMAND, visible
 from perfgate.verdict.verdicts import Verdict, is_failure, tally
 
 SCHEMA = 1
@@ -24,7 +24,8 @@ def as_json(verdicts: Sequence[Verdict], *, exit_code: int, about: Mapping[str, 
         **about,
         "verdicts": [_as_dict(each) for each in verdicts],
     }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return text.replace(OLD_COMMAND, "\\u0023#[")  # the same string, and no command to a runner that sees it printed
 
 
 def _as_dict(verdict: Verdict) -> dict[str, Any]:
@@ -72,5 +73,5 @@ def as_junit(verdicts: Sequence[Verdict], *, strict: bool) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
-    return CONTROL.sub("", text)
+    """Without what XML cannot hold, or nobody sees."""
+    return visible(text)

@@ -7,6 +7,10 @@ from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 
+from perfgate.report import text
+
+LINES = 25  # nothing depends on it, but without one rich takes a dumb terminal for 80 columns wide
+
 
 def page(blocks: Iterable[RenderableType], *, columns: int, colour: bool) -> str:
     """``blocks`` one below the other, for a terminal of so many columns."""
@@ -14,10 +18,12 @@ def page(blocks: Iterable[RenderableType], *, columns: int, colour: bool) -> str
     console = Console(
         file=stream,
         width=columns,
+        height=LINES,
+        emoji=False,
         color_system="standard" if colour else None,
         force_terminal=colour,
         no_color=not colour,
     )
     for block in blocks:
         console.print(block, highlight=False)
-    return stream.getvalue()
+    return text.without_commands(stream.getvalue())

@@ -5,11 +5,11 @@ Fits 80 columns, works in 40, and is plain ASCII, so that logs and narrow termin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import RenderableType
-from rich.markup import escape
 
 from perfgate.launch import COMMAND
 from perfgate.report import numbers, text
@@ -74,9 +74,13 @@ def _remarks(records: Sequence[Record]) -> Iterator[str]:
         contradiction = against_expectation(record)
         if contradiction:
             name = text.name(" ".join(split_name(record)).strip())
-            yield f"* against expectation: {name}: {escape(numbers.factor(speedup_of(record)))}, {contradiction}"
+            why = f"{numbers.factor(speedup_of(record))}, {contradiction}"
+            yield f"* against expectation: {name}: {text.sentence(why)}"
         for flag in record.flags:
             yield f"[yellow]flagged[/] {text.name(record.id)}: {text.sentence(flag)}"
+    noted = Counter(record.evidence["machine"] for record in records if "machine" in record.evidence)
+    for note, count in noted.items():
+        yield f"noted for {count} benchmark{'' if count == 1 else 's'}: {text.sentence(note)}"
 
 
 def _surroundings(report: Report) -> Iterator[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from perfgate.errors import ResultsError, UnreadableRun
+from perfgate.errors import ResultsError
+from perfgate.results.history import Search, by_commit, future_notes
 from perfgate.results.record import Machine, Record, Run
 from perfgate.results.store import Store, read
 
-LOOK_BACK = 20  # usable runs
+SHOWN = 5  # names in a message
 REGRESSED = "slower"
 
 
@@ -85,68 +86,53 @@ def find(
     choice: str | None = None,
     renamed: Mapping[str, str] | None = None,
     strict: bool = False,
-    ancestors: Container[str] | None = None,
+    ancestors: Collection[str] | None = None,
 ) -> Baseline:
     """This machine's newest 20 usable runs, more where none of those ran the whole suite; or the run ``choice`` names.
 
     ``choice`` is a file, or the beginning of a run's name among this machine's. ``strict`` passes over runs from a
-    dirty tree: nobody can tell what they measured. Runs of commits that are not among ``ancestors`` (where given) are
-    other branches' and serve only where there are no others, never when strict.
+    dirty tree: nobody can tell what they measured. Runs of commits that are not among ``ancestors`` (where given; in
+    an order, newest first, that is the history's too) are other branches' and serve only where there are no others,
+    never when strict. What belongs is decided by names: at most 100 files of the history are opened.
 
     Raises:
         ResultsError: where ``choice`` names no run, or several, or one that cannot be read.
     """
     if choice is not None:
-        return Baseline(runs=(_chosen(store, machine, choice, strict=strict),), renamed=renamed or {}, explicit=True)
-    runs: list[Run] = []
-    problems: list[str] = []
-    elsewhere: list[Run] = []
-    notes: list[str] = []
-    for file in store.files(machine.slug):
-        if len(runs) >= LOOK_BACK and any(run.scope.get("full") for run in runs):
-            break
-        try:
-            run = read(file)
-        except UnreadableRun as error:
-            problems.append(str(error))
-            continue
-        if run.status != "complete" or (strict and run.commit.get("dirty") == "yes"):
-            continue  # an interrupted run has numbers of the first benchmarks only
-        if run.machine.hard != machine.hard:
-            problems.append(f"{file}: made on another machine than its folder says: {dict(run.machine.hard)}")
-            continue
-        if ancestors is not None and run.commit["id"] not in ancestors and run.commit["id"] != "unknown":
-            elsewhere.append(run)
-            continue
-        runs.append(run)
-    absence = "" if runs else _absence(store, machine, problems)
-    if elsewhere and not runs and not strict:
-        runs, absence = elsewhere[:LOOK_BACK], ""
-        notes.append("no run is of a commit that this one descends from: runs of other commits have to do")
-    elif elsewhere:
-        notes.append(f"{len(elsewhere)} runs of commits that this one does not descend from are left out")
+        run = _chosen(store, machine, choice, strict=strict)
+        return Baseline(runs=(run,), notes=tuple(future_notes([run])), renamed=renamed or {}, explicit=True)
+    own, others = by_commit(store.files(machine.slug), ancestors)
+    search = Search(machine, strict=strict)
+    search.look_through(own)
+    if others and not search.runs and not strict:
+        search.look_through(others, whole_suite=False)
+        if search.runs:
+            search.notes.append("no run is of a commit that this one descends from: runs of other commits have to do")
+    elif others:
+        search.notes.append(f"{len(others)} runs of commits that this one does not descend from are left out")
     return Baseline(
-        runs=tuple(runs), problems=tuple(problems), notes=tuple(notes), absence=absence, renamed=renamed or {}
+        runs=tuple(search.runs),
+        problems=tuple(search.problems),
+        notes=(*search.notes, *future_notes(search.runs)),
+        absence="" if search.runs else _absence(store, machine, search.problems),
+        renamed=renamed or {},
     )
 
 
 def _chosen(store: Store, machine: Machine, choice: str, *, strict: bool) -> Run:
-    if Path(choice).is_file():
+    if _is_there(choice):
         run = read(Path(choice))
     else:
         found = [file for file in store.files(machine.slug) if file.name.startswith(choice)]
         if len(found) != 1:
-            names = ", ".join(file.name for file in found[:5]) or "none"
+            names = ", ".join(file.name for file in found[:SHOWN]) or "none"
             raise ResultsError(
                 f"--benchmark-compare={choice}: one run of this machine ({machine.slug}) must begin so; found: {names}"
             )
         run = read(found[0])
     if run.machine.hard != machine.hard:
-        differing = [
-            key for key in {**run.machine.hard, **machine.hard} if run.machine.hard.get(key) != machine.hard.get(key)
-        ]
         raise ResultsError(
-            f"{choice} was made on {run.machine.slug}, this is {machine.slug} (differs: {', '.join(differing)})"
+            f"{choice} was made on {run.machine.slug}, this is {machine.slug} (differs: {_differing(run, machine)})"
         )
     if strict and run.commit.get("dirty") == "yes":
         raise ResultsError(f"{choice} was measured in a dirty tree: with --perfgate-strict it cannot be a baseline")
@@ -155,9 +141,34 @@ def _chosen(store: Store, machine: Machine, choice: str, *, strict: bool) -> Run
     return run
 
 
+def _is_there(choice: str) -> bool:
+    """Whether ``choice`` names a file, readable or not, and not the beginning of a run's name."""
+    try:
+        return Path(choice).is_file()
+    except (OSError, ValueError):  # in a folder that may not be entered, or a name that no file can have
+        return "/" in choice
+
+
 def _absence(store: Store, machine: Machine, problems: list[str]) -> str:
     if problems:
         return f"no usable run of this machine ({machine.slug}); {len(problems)} passed over"
     others = [name for name in store.machines() if name != machine.slug]
-    elsewhere = f"; runs of other machines are not compared: {', '.join(others)}" if others else ""
+    named = [_other_machine(store, name, machine) for name in others[:SHOWN]]
+    if len(others) > SHOWN:
+        named.append(f"and {len(others) - SHOWN} more")
+    elsewhere = f"; runs of other machines are not compared: {', '.join(named)}" if others else ""
     return f"no saved run of this machine ({machine.slug}) in {store.root.name}/{elsewhere}"
+
+
+def _other_machine(store: Store, name: str, machine: Machine) -> str:
+    """Another machine's name, and where its newest run can be read how it differs."""
+    try:
+        differing = _differing(read(next(store.files(name))), machine)
+    except (ResultsError, StopIteration):
+        return name
+    return f"{name} (differs: {differing or 'nothing, it was renamed'})"
+
+
+def _differing(run: Run, machine: Machine) -> str:
+    theirs, ours = run.machine.hard, machine.hard
+    return ", ".join(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from perfgate.errors import UnreadableRun
-from perfgate.results.record import SCHEMA, Machine, Measurement, Process, Record, Run
-from perfgate.results.shape import Shape, check_shape
+from perfgate.errors import NotARun, WrongField
+from perfgate.results.consistency import check_processes, check_stock, check_unique
+from perfgate.results.migrations import migrated
+from perfgate.results.reader import loads
+from perfgate.results.record import MACHINE_NAME, SCHEMA, Machine, Measurement, Process, Record, Run
+from perfgate.results.shape import Above, AtLeast, Shape, Written, check_shape
 
 T = TypeVar("T")
 
-STATISTICS_TOLERANCE = 1e-6  # relative; stock statistics are computed from the same floats
-
 TEXTS: Shape = {"*": str}
+STAMP = Written(re.compile(r"\d{8}T\d{9}Z", re.ASCII), "UTC time such as 20260101T000000000Z")
+COMMIT = Written(re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|unknown"), "40 or 64 hex digits or unknown")
 MEASUREMENT: Shape = {
     "metric": str,
     "unit": str,
     "better": ("lower", "higher", "neither"),
     "kind": ("sampled", "paired", "counted"),
     "samples": [[float]],
-    "table": {"*": int},
+    "table": {"*": AtLeast(int, 0)},
     "note": (str, None),
 }
 RECORD: Shape = {
@@ -33,25 +35,29 @@ RECORD: Shape = {
     "identity": str,
     "step": str,
     "measurements": [MEASUREMENT],
-    "samples_per_round": int,
+    "samples_per_round": AtLeast(int, 1),
     "expected": ("faster", "same", "slower", "any"),
     "evidence": TEXTS,
     "flags": [str],
     "verdict": str,
-    "seconds": float,
+    "seconds": AtLeast(float, 0),
 }
 BLOCK: Shape = {
     "schema": int,
-    "machine": {"slug": str, "hard": TEXTS, "soft": TEXTS},
-    "commit": TEXTS,
-    "stamp": str,
+    "machine": {
+        "slug": Written(MACHINE_NAME, "a machine's name of letters, digits, '.', '_', '-'"),
+        "hard": TEXTS,
+        "soft": TEXTS,
+    },
+    "commit": {"id": COMMIT, "branch": str, "dirty": ("yes", "no", "unknown")},
+    "stamp": STAMP,
     "status": ("complete", "interrupted"),
-    "scope": {"args": [str], "deselected": int, "full": bool},
+    "scope": {"args": [str], "deselected": AtLeast(int, 0), "full": bool},
     "processes": [
         {
             "started": str,
-            "threads": int,
-            "canary": {"*": float},
+            "threads": AtLeast(int, 0),
+            "canary": {"*": AtLeast(float, 0)},
             "tunables": TEXTS,
             "subject": TEXTS,
             "readings": TEXTS,
@@ -60,6 +66,8 @@ BLOCK: Shape = {
     "records": [RECORD],
     "label": str,
 }
+DIFFERENCES = {"compile_seconds"}  # the first call less a steady round, which noise may take below 0
+ABOVE_ZERO, NOT_NEGATIVE = [[Above(float, 0)]], [[AtLeast(float, 0)]]
 
 
 def to_document(run: Run, stock: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,21 +92,25 @@ def parse(text: str, source: str) -> Run:
     """The run in a results file's text.
 
     Raises:
-        UnreadableRun: naming the field that is wrong, where anything at all is.
+        UnreadableRun: one of the kinds below it, naming the field that is wrong, where anything at all is.
     """
-    document = loads(text, source)
+    return run_of(loads(text, source), source)
+
+
+def run_of(document: Any, source: str) -> Run:
+    """The run in a results file's document, as :func:`~perfgate.results.reader.loads` gives it.
+
+    Raises:
+        UnreadableRun: one of the kinds below it, naming the field that is wrong, where anything at all is.
+    """
     if not isinstance(document, dict) or not isinstance(document.get("perfgate"), dict):
-        raise UnreadableRun(f"{source}: no 'perfgate' block: not a run that perfgate saved")
-    block = document["perfgate"]
-    if isinstance(block.get("schema"), int) and block["schema"] > SCHEMA:
-        raise UnreadableRun(
-            f"{source}: schema {block['schema']} was written by a newer perfgate than this (schema {SCHEMA}): update"
-        )
-    problem = check_shape(block, BLOCK, "perfgate")
-    if problem:
-        raise UnreadableRun(f"{source}: {problem}")
-    _check_unique((record["id"] for record in block["records"]), source)
-    _check_processes(block, source)
+        raise NotARun(f"{source}: no 'perfgate' block: not a run that perfgate saved; move it out of this folder")
+    block = migrated(document["perfgate"], source)
+    _refuse(check_shape(block, BLOCK, "perfgate"), source)
+    for number, record in enumerate(block["records"]):
+        _refuse(_check_values(record, f"perfgate.records[{number}]"), source)
+    check_unique([record["id"] for record in block["records"]], "perfgate.records", source)
+    check_processes(block, source)
     check_stock(document.get("benchmarks"), source)
     return _to_run(block, source)
 
@@ -107,103 +119,34 @@ def parse_record(block: Any, source: str) -> Record:
     """One record, as a measuring process sends it.
 
     Raises:
-        UnreadableRun: naming the field that is wrong.
+        WrongField: naming the field that is wrong.
     """
-    problem = check_shape(block, RECORD, "record")
-    if problem:
-        raise UnreadableRun(f"{source}: {problem}")
+    _refuse(check_shape(block, RECORD, "record") or _check_values(block, "record"), source)
     return _to_record(block)
 
 
-def loads(text: str, source: str) -> Any:
-    """Strict JSON: no duplicate keys, no NaN, no infinities.
-
-    Raises:
-        UnreadableRun: for anything else.
-    """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) != len(pairs):
-            twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-            raise ValueError(f"the key {twice!r} appears twice in one object")
-        return result
-
-    def refuse(word: str) -> float:
-        raise ValueError(f"{word} is not a number that JSON has")
-
-    if text.startswith(("<<<<<<<", "version https://git-lfs")) or "\n<<<<<<< " in text:
-        remedy = "run git lfs pull" if "git-lfs" in text[:40] else "resolve the merge"
-        raise UnreadableRun(f"{source}: not JSON but what git left there: {remedy}")
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse, parse_float=_finite)
-    except RecursionError as error:
-        raise UnreadableRun(f"{source}: nested too deeply") from error
-    except ValueError as error:
-        raise UnreadableRun(f"{source}: not valid JSON: {error}") from error
+def _refuse(problem: str | None, source: str) -> None:
+    if problem:
+        raise WrongField(f"{source}: {problem}; restore the file from git, or measure again")
 
 
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"{digits} is not finite")
-    return value
-
-
-def _check_processes(block: Mapping[str, Any], source: str) -> None:
-    """Samples come from processes that the run tells about."""
-    known = len(block["processes"])
-    for record in block["records"]:
-        for each in record["measurements"]:
-            if len(each["samples"]) > known:
-                raise UnreadableRun(
-                    f"{source}: {each['metric']} of {record['id']!r} has samples of {len(each['samples'])} processes, "
-                    f"and the run had {known}"
-                )
-
-
-def _check_unique(names: Iterable[str], source: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise UnreadableRun(f"{source}: the benchmark {name!r} appears twice")
-        seen.add(name)
-
-
-def check_stock(benchmarks: Any, source: str, *, with_data: bool = True) -> None:
-    """Refuse stock statistics that disagree with the raw samples beside them; without data, that are no times.
-
-    Raises:
-        UnreadableRun: naming the field that is wrong.
-    """
-    if not isinstance(benchmarks, list):
-        raise UnreadableRun(f"{source}: benchmarks: list expected")
-    for number, each in enumerate(benchmarks):
-        stats = each.get("stats") if isinstance(each, dict) else None
-        where = f"{source}: benchmarks[{number}].stats"
-        data = with_data or (isinstance(stats, dict) and "data" in stats)
-        wanted: dict[str, Shape] = {"min": float, "max": float, "median": float}
-        wanted |= {"data": [float]} if data else {"q1": float, "q3": float}
-        problem = check_shape(stats, wanted, where) or check_shape(
-            each, {"fullname": str}, where.removesuffix(".stats")
-        )
+def _check_values(record: Mapping[str, Any], where: str) -> str | None:
+    """What is wrong with the samples of a record of the right shape: their ranges follow from what they are of."""
+    for number, each in enumerate(record["measurements"]):
+        place = f"{where}.measurements[{number}].samples"
+        if each["kind"] == "counted":
+            problem = check_shape(each["samples"], NOT_NEGATIVE, place)
+        elif each["kind"] == "paired" or each["better"] != "neither" or _is_time(each):
+            problem = check_shape(each["samples"], ABOVE_ZERO, place)  # their logs are compared
+        else:
+            problem = None
         if problem:
-            raise UnreadableRun(problem)
-        assert isinstance(stats, dict)
-        if data:
-            _check_statistics(stats, stats["data"], where)
-        elif not 0 < stats["min"] <= stats["median"] <= stats["max"]:
-            raise UnreadableRun(f"{where}: 0 < min <= median <= max does not hold")
-    _check_unique((each.get("fullname", "") for each in benchmarks), source)
+            return f"{problem} ({each['metric']} of {record['id']!r:.200})"
+    return None
 
 
-def _check_statistics(stats: Mapping[str, float], data: Sequence[float], where: str) -> None:
-    if not data or min(data) <= 0:
-        raise UnreadableRun(f"{where}.data: times must be more than 0, and there must be one")
-    recomputed = {"min": min(data), "max": max(data), "median": statistics.median(data)}
-    for name, value in recomputed.items():
-        if not math.isclose(stats[name], value, rel_tol=STATISTICS_TOLERANCE):
-            raise UnreadableRun(f"{where}.{name} is {stats[name]}, but the raw samples give {value}")
+def _is_time(measurement: Mapping[str, Any]) -> bool:
+    return measurement["unit"] == "s" and measurement["metric"] not in DIFFERENCES
 
 
 def _to_run(block: dict[str, Any], source: str) -> Run:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import UnreadableRun
-from perfgate.results.document import check_stock, loads, parse
+from perfgate.errors import NotARun
+from perfgate.results.consistency import check_stock
+from perfgate.results.document import COMMIT, run_of
+from perfgate.results.reader import decode, loads, read_bytes
 from perfgate.results.record import Machine, Measurement, Record, Run, identity_hash
-from perfgate.results.store import read_text
+from perfgate.results.shape import check_shape
 
 UNKNOWN = "unknown"
 SUMMARY_ONLY = "five-number summary: the raw samples were not saved (--benchmark-save-data)"
@@ -20,21 +23,24 @@ def read_any(file: Path) -> Run:
     """The run in a results file of perfgate or of plain pytest-benchmark.
 
     Raises:
-        UnreadableRun: where it is neither.
+        UnreadableRun: one of the kinds below it, where it is neither.
     """
-    text = read_text(file)
-    document = loads(text, str(file))
+    content = read_bytes(file)
+    document = loads(decode(content, str(file)), str(file))
     if isinstance(document, dict) and "perfgate" in document:
-        return parse(text, str(file))
-    if not isinstance(document, dict) or not isinstance(document.get("benchmarks"), list):
-        raise UnreadableRun(f"{file}: neither a run of perfgate nor of pytest-benchmark")
-    return _foreign_run(document, str(file), hashlib.sha256(text.encode()).hexdigest())
+        run = run_of(document, str(file))
+    elif isinstance(document, dict) and isinstance(document.get("benchmarks"), list):
+        run = _foreign_run(document, str(file))
+    else:
+        raise NotARun(f"{file}: neither a run of perfgate nor of pytest-benchmark: name a file that one of them saved")
+    return dataclasses.replace(run, digest=hashlib.sha256(content).hexdigest())
 
 
-def _foreign_run(document: Mapping[str, Any], source: str, digest: str) -> Run:
+def _foreign_run(document: Mapping[str, Any], source: str) -> Run:
     check_stock(document["benchmarks"], source, with_data=False)
     commit = document.get("commit_info")
-    identifier = str(commit.get("id", UNKNOWN)) if isinstance(commit, dict) else UNKNOWN
+    claimed = commit.get("id") if isinstance(commit, dict) else None
+    identifier = UNKNOWN if check_shape(claimed, COMMIT, "id") else str(claimed)
     return Run(
         machine=Machine(slug=UNKNOWN, hard={}, soft={}),
         commit={"id": identifier, "branch": UNKNOWN, "dirty": UNKNOWN},
@@ -44,7 +50,6 @@ def _foreign_run(document: Mapping[str, Any], source: str, digest: str) -> Run:
         processes=(),
         records=tuple(_record(each) for each in document["benchmarks"]),
         source=source,
-        digest=digest,
     )
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import UnreadableRun, UnsavableRun
-from perfgate.results.document import loads
-from perfgate.results.shape import Shape, check_shape
-from perfgate.results.store import replace_file
+from perfgate.errors import MissingFile, NewerSchema, RepeatedBenchmark, UnreadableRun, UnsavableRun, WrongField
+from perfgate.results.reader import loads, read_text
+from perfgate.results.shape import AtLeast, Shape, check_shape
+from perfgate.results.writer import replace_file
 
 NAME = "ledger.json"
 SCHEMA = 1
@@ -20,13 +20,13 @@ ENTRY: Shape = {
     "id": str,
     "metric": str,
     "identity": str,
-    "pair_deviation": float,
-    "pair_degrees": int,
-    "process_deviation": float,
-    "process_degrees": int,
-    "detectable": (float, None),
+    "pair_deviation": AtLeast(float, 0),
+    "pair_degrees": AtLeast(int, 0),
+    "process_deviation": AtLeast(float, 0),
+    "process_degrees": AtLeast(int, 0),
+    "detectable": (AtLeast(float, 0), None),
 }
-LEDGER: Shape = {"schema": int, "stamp": str, "soft": {"*": str}, "entries": [ENTRY]}
+LEDGER: Shape = {"schema": AtLeast(int, 1), "stamp": str, "soft": {"*": str}, "entries": [ENTRY]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,29 +67,31 @@ def read_ledger(machine: Path) -> Ledger:
     """
     file = machine / NAME
     try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
+        block = loads(read_text(file), str(file))
+        _check(block, str(file))
+    except MissingFile:
         return Ledger()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableRun(f"{file}: {error}; make a new one: perfgate calibrate") from error
-    block = loads(text, str(file))
-    problem = check_shape(block, LEDGER, "ledger") or _check_values(block)
-    if problem:
-        raise UnreadableRun(f"{file}: {problem}; make a new one: perfgate calibrate")
+    except UnreadableRun as error:
+        raise type(error)(f"{error}; or make a new one: perfgate calibrate") from error
     known = {each.name for each in dataclasses.fields(Noise)}
     entries = [Noise(**{key: value for key, value in each.items() if key in known}) for each in block["entries"]]
     return Ledger(stamp=block["stamp"], soft=block["soft"], entries={(each.id, each.metric): each for each in entries})
 
 
-def _check_values(block: Mapping[str, Any]) -> str | None:
-    """What is wrong with a ledger of the right shape."""
+def _check(block: Any, source: str) -> None:
+    problem = check_shape(block, LEDGER, "ledger")
+    if problem:
+        raise WrongField(f"{source}: {problem}")
     if block["schema"] > SCHEMA:
-        return f"schema {block['schema']} was written by a newer perfgate than this (schema {SCHEMA}): update, or"
-    for number, entry in enumerate(block["entries"]):
-        negative = next((key for key, value in entry.items() if isinstance(value, (int, float)) and value < 0), None)
-        if negative:
-            return f"field ledger.entries[{number}].{negative}: no negative number expected, got {entry[negative]}"
-    return None
+        raise NewerSchema(
+            f"{source}: schema {block['schema']} was written by a newer perfgate than this (schema {SCHEMA}): update"
+        )
+    seen: set[tuple[str, str]] = set()
+    for each in block["entries"]:
+        key = each["id"], each["metric"]
+        if key in seen:
+            raise RepeatedBenchmark(f"{source}: {key[1]} of {key[0]!r:.200} appears twice: keep one")
+        seen.add(key)
 
 
 def write_ledger(machine: Path, ledger: Ledger) -> Path:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 SCHEMA = 1
 """Version of the ``perfgate`` block of a results file."""
+
+MACHINE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", re.ASCII)
+"""How a machine's slug is written: it names a folder."""
 
 Better = Literal["lower", "higher", "neither"]
 Kind = Literal["sampled", "paired", "counted"]

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Shape = Any
 """``str``, ``int``, ``float`` (any finite number) or ``bool``; ``[shape]`` for lists of it; ``{"*": shape}`` for maps;
-``{field: shape}`` for objects (unknown fields are allowed); a tuple of texts for one of them; ``(shape, None)``."""
+``{field: shape}`` for objects (unknown fields are allowed); a tuple of texts for one of them; ``(shape, None)``;
+:class:`AtLeast` and :class:`Above` for numbers in a range, :class:`Written` for texts of a form."""
 
 NAMES = {str: "text", int: "integer", float: "number", bool: "true or false"}
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A number (``int`` or ``float``) that is not below ``least``."""
+
+    wanted: type
+    least: int
+
+
+@dataclass(frozen=True)
+class Above:
+    """A number (``int`` or ``float``) that is more than ``limit``."""
+
+    wanted: type
+    limit: int
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text that matches ``pattern`` as a whole; ``said`` describes it in messages."""
+
+    pattern: re.Pattern[str]
+    said: str
 
 
 def check_shape(value: Any, shape: Shape, where: str) -> str | None:
     """What is wrong with ``value``, as a sentence that names the field; ``None`` where all is well."""
     if isinstance(shape, type):
         return _check_scalar(value, shape, where)
+    if isinstance(shape, AtLeast | Above | Written):
+        return _check_limited(value, shape, where)
     if isinstance(shape, tuple):
         return _check_choice(value, shape, where)
     if isinstance(shape, list):
@@ -34,6 +63,18 @@ def _check_scalar(value: Any, wanted: type, where: str) -> str | None:
     if wanted is float and not math.isfinite(value):
         return f"field {where}: finite number expected, got {value}"
     return None
+
+
+def _check_limited(value: Any, shape: AtLeast | Above | Written, where: str) -> str | None:
+    wanted = str if isinstance(shape, Written) else shape.wanted
+    problem = _check_scalar(value, wanted, where)
+    if problem:
+        return problem
+    if isinstance(shape, Written):
+        return None if shape.pattern.fullmatch(value) else f"field {where}: {shape.said} expected, got {value!r:.60}"
+    if isinstance(shape, Above):
+        return None if value > shape.limit else f"field {where}: more than {shape.limit} expected, got {value}"
+    return None if value >= shape.least else f"field {where}: at least {shape.least} expected, got {value}"
 
 
 def _check_choice(value: Any, choices: tuple[Any, ...], where: str) -> str | None:

@@ -20,13 +20,14 @@ def document(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "system": platform.system(),
         },
         "commit_info": {},
-        "benchmarks": [_with_text_parameters(each) for each in benchmarks],
+        "benchmarks": [with_text_parameters(each) for each in benchmarks],
         "datetime": datetime.now(UTC).isoformat(),
         "version": version("pytest-benchmark"),
     }
 
 
-def _with_text_parameters(benchmark: Mapping[str, Any]) -> dict[str, Any]:
+def with_text_parameters(benchmark: Mapping[str, Any]) -> dict[str, Any]:
+    """A benchmark's document with its parameters as text: objects would be written with their addresses."""
     parameters = benchmark.get("params")
     texts = {key: str(value) for key, value in parameters.items()} if parameters else None
     return {**benchmark, "params": texts}

@@ -6,25 +6,20 @@ Names sort by time and need no counter, so that any number of writers can save a
 from __future__ import annotations
 
 import dataclasses
-import errno
 import hashlib
 import os
 import re
-import secrets
-import stat
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import ResultsError, UnreadableRun, UnsavableRun
+from perfgate.errors import ResultsError, StrayLink, UnsavableRun
 from perfgate.results.document import dumps, parse, to_document
-from perfgate.results.record import Run
+from perfgate.results.reader import decode, no_permission, read_bytes
+from perfgate.results.record import MACHINE_NAME, Run
+from perfgate.results.writer import try_out, unsavable, write_new
 
-NAME = re.compile(r"\d{8}T\d{9}Z-[0-9a-z]{1,12}-[0-9a-f]{4}\.json")
-MACHINE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
-SIZE_LIMIT_BYTES = 64 * 2**20
+NAME = re.compile(r"(?P<stamp>\d{8}T\d{9}Z)-(?P<commit>[0-9a-z]{1,12})-[0-9a-f]{4}\.json", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,169 +29,111 @@ class Store:
     root: Path
 
     def machines(self) -> list[str]:
-        """Slugs of the machines that have runs here."""
-        try:
-            folders = [entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)]
-        except FileNotFoundError:
-            return []
-        return sorted(name for name in folders if MACHINE.fullmatch(name) and any(True for _ in self.files(name)))
+        """Slugs of the machines that have runs here.
+
+        Raises:
+            ResultsError: where the folder may not be read or is a link that leads elsewhere.
+        """
+        self._refuse_stray_link(self.root, self.root.parent)
+        folders = [entry.name for entry in _entries(self.root) if entry.is_dir(follow_symlinks=False)]
+        return sorted(name for name in folders if MACHINE_NAME.fullmatch(name) and any(True for _ in self.files(name)))
 
     def files(self, machine: str) -> Iterator[Path]:
-        """A machine's runs, newest first, by name: no file is opened."""
-        try:
-            names = sorted((entry.name for entry in os.scandir(self.root / machine)), reverse=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return iter(())
-        return (self.root / machine / name for name in names if NAME.fullmatch(name))
+        """A machine's runs, newest first, by name: no file is opened.
+
+        Raises:
+            ResultsError: where the folder may not be read, is a link that leads elsewhere, or cannot be named so.
+        """
+        folder = self._folder(machine)
+        names = sorted((entry.name for entry in _entries(folder)), reverse=True)
+        return (folder / name for name in names if NAME.fullmatch(name))
 
     def probe(self, machine: str) -> None:
-        """Write and remove a file where the run will go, before an hour is spent measuring.
+        """Write, sync, link and remove a file where the run will go, before an hour is spent measuring.
 
         Raises:
             UnsavableRun: with the remedy.
+            ResultsError: where the folder is a link that leads elsewhere, or cannot be named so.
         """
         folder = self._folder(machine)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder, prefix=".tmp-") as file:
-                file.write(b"probe")
+            try_out(folder)
         except OSError as error:
-            raise _unsavable(folder, error) from error
+            raise unsavable(folder, error) from error
 
     def save(self, run: Run, stock: Mapping[str, Any]) -> Path:
         """Write the run atomically under a new name.
 
         Raises:
             UnsavableRun: where it could not be written; nothing else is touched.
+            ResultsError: where the folder is a link that leads elsewhere, or cannot be named so.
         """
         folder = self._folder(run.machine.slug)
         try:
             content = dumps(to_document(run, stock))
-        except ValueError as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise UnsavableRun(
-                f"a benchmark has a value that is no finite number ({error}): nothing was saved"
+                f"a benchmark has a value that is no finite number, or that JSON cannot hold ({error}): nothing was "
+                "saved; look at its extra_info"
             ) from error
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            return _write_new(folder, f"{run.stamp}-{run.commit['id'][:12]}", content)
+            return write_new(folder, f"{run.stamp}-{run.commit['id'][:12]}", content)
         except OSError as error:
-            raise _unsavable(folder, error) from error
+            raise unsavable(folder, error, size_bytes=len(content)) from error
 
     def _folder(self, machine: str) -> Path:
-        if not MACHINE.fullmatch(machine):
+        if not MACHINE_NAME.fullmatch(machine):
             raise ResultsError(
                 f"{machine!r} cannot name a machine's folder: letters, digits, '.', '_', '-' are allowed"
             )
-        return self.root / machine
+        folder = self.root / machine
+        self._refuse_stray_link(self.root, self.root.parent)
+        self._refuse_stray_link(folder, self.root)
+        return folder
+
+    @staticmethod
+    def _refuse_stray_link(folder: Path, home: Path) -> None:
+        """Whoever plants a link must not make us read or write elsewhere."""
+        try:
+            if not folder.is_symlink():
+                return
+            target = folder.resolve()
+        except PermissionError as error:
+            raise no_permission(folder) from error
+        except (OSError, RuntimeError) as error:  # links in a circle
+            raise StrayLink(f"{folder} is a link that leads nowhere ({error}): remove it") from error
+        if not target.is_relative_to(home.resolve()):
+            raise StrayLink(
+                f"{folder} is a link to {target}, out of {home.resolve()}: remove the link, or name the folder itself "
+                "with --perfgate-results"
+            )
 
 
 def read(file: Path) -> Run:
     """The run in ``file``.
 
     Raises:
-        UnreadableRun: where it is no regular file, too large, not UTF-8, or not a valid run.
+        UnreadableRun: one of the kinds below it, where it is no regular file, too large, not UTF-8, or no valid run.
     """
-    text = read_text(file)
-    return dataclasses.replace(parse(text, str(file)), digest=hashlib.sha256(text.encode()).hexdigest())
+    content = read_bytes(file)
+    run = parse(decode(content, str(file)), str(file))
+    return dataclasses.replace(run, digest=hashlib.sha256(content).hexdigest())
 
 
-def read_text(file: Path) -> str:
-    """The text of a file that comes from outside.
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing where there is no such folder.
 
     Raises:
-        UnreadableRun: where it is no regular file, too large, empty, or not UTF-8.
+        ResultsError: where it is no folder, or may not be read.
     """
     try:
-        descriptor = os.open(
-            file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        )  # a FIFO must not block, a link not lead
-    except OSError as error:
-        reason = "is a link: only regular files are read" if error.errno == errno.ELOOP else error.strerror
-        raise UnreadableRun(f"{file}: {reason}") from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableRun(f"{file}: not a regular file")
-        if status.st_size > SIZE_LIMIT_BYTES:
-            raise UnreadableRun(f"{file}: {status.st_size:,} bytes, more than the limit of {SIZE_LIMIT_BYTES:,}")
-        with open(descriptor, "rb", closefd=False) as stream:
-            content = stream.read()
-    finally:
-        os.close(descriptor)
-    if not content.strip():
-        raise UnreadableRun(f"{file}: the file is empty")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableRun(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-
-
-def _write_new(folder: Path, stem: str, content: bytes) -> Path:
-    """Temporary file in the same folder, fsync, link under a name that does not exist yet, fsync the folder."""
-    with _temporary_file(folder, content) as temporary:
-        target = _link(temporary, folder, stem)
-    _sync_folder(folder)
-    return target
-
-
-def replace_file(file: Path, content: bytes) -> Path:
-    """Write ``content`` to ``file``, which has its old content or the new one at any moment.
-
-    Raises:
-        UnsavableRun: where it could not be written.
-    """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with _temporary_file(file.parent, content) as temporary:
-            os.replace(temporary, file)
-        _sync_folder(file.parent)
-    except OSError as error:
-        raise _unsavable(file.parent, error) from error
-    return file
-
-
-@contextmanager
-def _temporary_file(folder: Path, content: bytes) -> Iterator[Path]:
-    """``content`` on disk in a file that is removed in the end, unless it was moved."""
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".tmp-")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fchmod(descriptor, 0o666 & ~_umask())
-            os.fsync(descriptor)
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _link(temporary: Path, folder: Path, stem: str) -> Path:
-    while True:
-        target = folder / f"{stem}-{secrets.token_hex(2)}.json"
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            continue
-        return target
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def _unsavable(folder: Path, error: OSError) -> UnsavableRun:
-    remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
-    return UnsavableRun(
-        f"cannot save runs in {folder}: {error.strerror}: {remedy}, or name another folder with --perfgate-results"
-    )
+        with os.scandir(folder) as found:
+            return list(found)
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError as error:
+        raise ResultsError(f"{folder}: a folder of runs is expected, and this is none: move it away") from error
+    except PermissionError as error:
+        raise no_permission(folder) from error

@@ -19,7 +19,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import SettingsError
+from perfgate.errors import EmptyFile, MissingFile, SettingsError, UnreadableRun
+from perfgate.results.reader import read_text, refuse_git_leftovers
 from perfgate.verdict.verdicts import ACCEPTED, Accept, Verdict
 
 NAME = "accepted.toml"
@@ -66,16 +67,20 @@ class Accepted:
 
 
 def read_accepted(file: Path) -> list[Accepted]:
-    """The entries of the file; none where there is no file.
+    """The entries of the file; none where there is no file, or nothing in it.
 
     Raises:
         SettingsError: where it cannot be read, naming what is wrong.
     """
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        text = read_text(file)
+        refuse_git_leftovers(text, str(file))
+        document = tomllib.loads(text)
+    except (MissingFile, EmptyFile):
         return []
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnreadableRun as error:
+        raise SettingsError(str(error)) from error
+    except (ValueError, RecursionError) as error:  # an integer of 5,000 digits is no TOMLDecodeError
         raise SettingsError(f"{file}: not readable as TOML: {error}") from error
     tables = document.get("accepted", [])
     if set(document) - {"accepted"} or not isinstance(tables, list):

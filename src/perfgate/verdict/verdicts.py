@@ -19,7 +19,27 @@ ACCEPTED = "accepted"
 """Code of a regression that somebody took on purpose, and the word its record keeps: it begins a new level."""
 WORTH_LISTING = {"slower", "unjudged"}
 """Words of which every metric's reason is told, not only the first one's."""
-FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement", "only-regressed"}
+FAULTS = frozenset(
+    {
+        "compile-cache",
+        "crashed",
+        "cuda-error",
+        "device-lost",
+        "died-twice",
+        "disk-full",
+        "fork-after-cuda",
+        "hung",
+        "loader-died",
+        "loader-hung",
+        "not-run",
+        "open-files",
+        "out-of-memory",
+        "processes",
+        "shared-memory",
+    }
+)
+"""Codes of benchmarks that the machine kept from giving a number: see :mod:`perfgate.faults`."""
+FAILING_CODES = {"nothing-in-common", "unreadable-baseline", "stock-limit", "no-measurement", "only-regressed"} | FAULTS
 """Reasons that fail the session whatever the word: a comparison that cannot happen must not look like a clean one."""
 
 

@@ -1,22 +1,15 @@
 """torch.compile: the model captured as graphs and generated as fused code."""
 
-import os
-import shutil
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
 
+from workloads.optimizations import compilers
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Tolerance, Unsuitable, Workload
 
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 CUDA_GRAPH_MODES = ("reduce-overhead", "max-autotune")
-
-
-def missing_compiler() -> str | None:
-    """Why code for the CPU cannot be compiled here, with the remedy; ``None`` if a C++ compiler is found."""
-    wanted = os.environ.get("CXX") or "g++"
-    return None if shutil.which(wanted) else f"no C++ compiler ({wanted}) found: install g++ or set CXX"
 
 
 @dataclass(frozen=True)
@@ -41,12 +34,12 @@ class Compile(Optimization):
         return self.name if self.mode == "default" else f"{self.name}-{self.mode}"
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
-        """CPU code needs a C++ compiler; CUDA graphs need CUDA."""
-        if device.type == "cpu":
-            if self.mode in CUDA_GRAPH_MODES:
-                return f"compile mode {self.mode} works through CUDA graphs and is not in effect on a CPU"
-            return missing_compiler()
-        return None
+        """CPU code needs a C++ compiler, GPU code triton and a C compiler; CUDA graphs need CUDA."""
+        if device.type != "cpu":
+            return compilers.missing_for_gpu()
+        if self.mode in CUDA_GRAPH_MODES:
+            return f"compile mode {self.mode} works through CUDA graphs and is not in effect on a CPU"
+        return compilers.missing_for_cpu()
 
     def apply(self, parts: Parts) -> None:
         """Compile in place, so that names and hooks of the model stay."""

@@ -1,19 +1,14 @@
 """The DataLoader's options: worker processes, pinned memory, living workers, prefetching, copies without waiting."""
 
-import os
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 
+from workloads.cores import usable_cores
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Unsuitable, Workload
 
 SOURCE = "https://docs.pytorch.org/docs/stable/data.html"
-
-
-def usable_cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

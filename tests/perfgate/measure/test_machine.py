@@ -1,73 +1,16 @@
-"""The machine: NVML that answers, refuses or is missing; the environment; the canary; energy."""
+"""The machine and this process, as a run tells them; the host; the canary; energy."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from perfgate.errors import SettingsError
-from perfgate.measure import environment, nvml
+from perfgate.measure import environment, host
 from perfgate.measure.canary import read_canary
 from perfgate.measure.energy import energy_per_step
-from perfgate.measure.nvml import Gpu, find_gpu
+from perfgate.measure.nvml import Gpu, Unavailable
 from tests.perfgate.measure.fakes import FakeNVML
-
-
-def test_a_gpu_is_found_by_its_uuid():
-    """NVML and CUDA number devices differently; torch leaves the prefix out."""
-    library = FakeNVML()
-    find_gpu("1234", library)
-    find_gpu("MIG-77", library)
-    handles = [call for call in library.asked if call[0] == "nvmlDeviceGetHandleByUUID"]
-    assert [call[1] for call in handles] == ["GPU-1234", "MIG-77"]
-
-
-def test_readings_with_units():
-    """All of them."""
-    readings = Gpu(FakeNVML(), "x").readings()
-    assert readings == {
-        "gpu_clock": "1980 MHz",
-        "memory_clock": "1980 MHz",
-        "temperature": "45 C",
-        "power": "321 W",
-        "throttling": "none",
-        "other_processes": "0",
-    }
-
-
-@pytest.mark.parametrize("error", [FakeNVML.NVMLError("no permission"), AttributeError("not in this version")])
-def test_each_call_that_refuses_is_unknown_alone(error):
-    """The others still answer."""
-    readings = Gpu(FakeNVML(nvmlDeviceGetPowerUsage=error), "x").readings()
-    assert readings["power"] == "unknown"
-    assert readings["temperature"] == "45 C"
-    everything = dict.fromkeys((name for name in FakeNVML().answers if name.startswith("nvmlDeviceGet")), error)
-    del everything["nvmlDeviceGetHandleByUUID"]
-    gpu = Gpu(FakeNVML(**everything), "x")
-    assert set(gpu.readings().values()) == {"unknown"}
-    assert gpu.energy_joules() is None
-    assert gpu.mig() == "unknown"
-
-
-def test_without_nvml_there_is_no_gpu(monkeypatch):
-    """No library, no driver, or a device it does not know."""
-    assert find_gpu("x", FakeNVML(nvmlInit=FakeNVML.NVMLError("library not found"))) is None
-    assert find_gpu("x", FakeNVML(nvmlDeviceGetHandleByUUID=FakeNVML.NVMLError("not found"))) is None
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert find_gpu("x") is None
-
-
-def test_throttling_and_other_processes_are_flagged():
-    """A power cap is normal under load; unknown is no accusation."""
-    other = SimpleNamespace(pid=1)
-    hot = Gpu(FakeNVML(nvmlDeviceGetCurrentClocksEventReasons=0x44), "x").readings()
-    busy = Gpu(FakeNVML(nvmlDeviceGetComputeRunningProcesses=[other, other]), "x").readings()
-    calm = Gpu(FakeNVML(), "x").readings()
-    assert nvml.flags(calm, hot) == ("GPU clocks held down after the rounds: power cap, hardware thermal slowdown",)
-    assert nvml.flags(busy, calm) == ("2 other processes on the GPU before the rounds",)
-    assert nvml.flags(calm, {**calm, "throttling": "power cap", "other_processes": "unknown"}) == ()
-    assert nvml.flags({}, {}) == ()
 
 
 def test_energy_is_the_counters_difference_per_step():
@@ -83,7 +26,9 @@ def test_energy_is_the_counters_difference_per_step():
 def test_without_a_counter_energy_is_unknown():
     """Not zero."""
     gpu = Gpu(FakeNVML(nvmlDeviceGetTotalEnergyConsumption=FakeNVML.NVMLError("not supported")), "x")
-    assert energy_per_step(lambda: None, lambda: None, gpu, 1.0) == ()
+    runs = []
+    assert energy_per_step(lambda: runs.append(1), lambda: None, gpu, 1.0) == ()
+    assert not runs  # a window of half a second would be wasted
 
 
 @pytest.mark.parametrize(
@@ -105,6 +50,42 @@ def test_without_a_counter_energy_is_unknown():
                 "architecture": "x86_64",
             },
             "nvidia-h200-140-1x-xeon-16c-x86-64",
+        ),
+        (
+            {
+                "gpu": "H100",
+                "gpu_memory": "10 GiB",
+                "gpu_count": "1",
+                "mig": "1g.10gb",
+                "cpu": "X",
+                "cores": "4",
+                "architecture": "a",
+            },
+            "h100-10-1x-mig-1g-10gb-x-4c-a",
+        ),
+        (
+            {
+                "gpu": "H100 MIG 1g.10gb",
+                "gpu_memory": "10 GiB",
+                "gpu_count": "1",
+                "mig": "1g.10gb",
+                "cpu": "X",
+                "cores": "4",
+                "architecture": "a",
+            },
+            "h100-mig-1g-10gb-10-1x-x-4c-a",
+        ),
+        (
+            {
+                "gpu": "H100",
+                "gpu_memory": "80 GiB",
+                "gpu_count": "1",
+                "mig": "on",
+                "cpu": "X",
+                "cores": "4",
+                "architecture": "a",
+            },
+            "h100-80-1x-mig-x-4c-a",
         ),
         ({"cpu": "../../etc" + "x" * 90, "cores": "2", "architecture": "x"}, ("etc" + "x" * 90)[:64]),
     ],
@@ -132,12 +113,45 @@ def test_a_gpu_machine_has_its_gpu_in_the_hard_fields(monkeypatch):
     assert machine.soft["driver"] == "580.1"
 
 
+def test_a_worker_states_the_whole_machine(monkeypatch):
+    """It sees only its share of cores and GPUs, and is no other machine for that."""
+    properties = SimpleNamespace(name="NVIDIA H200", total_memory=140 * 2**30, uuid="77")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    machine = environment.describe_machine(torch.device("cuda", 0), None, cores=64, gpu_count=8)
+    assert (machine.hard["cores"], machine.hard["gpu_count"]) == ("64", "8")
+    assert "-8x-" in machine.slug
+
+
+def test_nvml_is_asked_for_torchs_own_uuid(monkeypatch):
+    """And for nothing on a CPU."""
+    asked = []
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="77"))
+    monkeypatch.setattr(environment, "find_gpu", lambda uuid: asked.append(uuid) or "gpu")
+    assert environment.gpu_of(torch.device("cuda", 0)) == "gpu"
+    assert asked == ["77"]
+    assert environment.gpu_of(torch.device("cpu")) is None
+
+
 def test_cuda_without_a_gpu_is_an_error(monkeypatch):
     """With the remedy."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert environment.choose_device("auto").type == "cpu"
     with pytest.raises(SettingsError, match="nvidia-smi"):
         environment.choose_device("cuda")
+
+
+def test_why_torch_sees_no_gpu(monkeypatch):
+    """In its own words, with the driver's version where it is about that."""
+
+    def too_old():
+        raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040).\nUpdate it")
+
+    monkeypatch.setattr(torch.cuda, "init", too_old)
+    monkeypatch.setattr(environment, "module_version", lambda: "470.57")
+    assert environment.why_no_gpu().endswith("too old (found version 11040); the driver is 470.57")
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    assert "CUDA_VISIBLE_DEVICES" in environment.why_no_gpu()
 
 
 def test_a_process_says_what_changes_its_timing(tmp_path, monkeypatch):
@@ -153,6 +167,81 @@ def test_a_process_says_what_changes_its_timing(tmp_path, monkeypatch):
         environment.describe_process(torch.device("cpu"), None, tmp_path, "src/workloads").tunables["huge_pages"]
         == "off"
     )
+
+
+def test_a_process_says_with_how_many_it_measures_side_by_side(tmp_path, monkeypatch):
+    """Where it is told."""
+    device = torch.device("cpu")
+    monkeypatch.delenv("PERFGATE_WORKERS", raising=False)
+    assert "workers" not in environment.describe_process(device, None, tmp_path, "src/workloads").tunables
+    monkeypatch.setenv("PERFGATE_WORKERS", "4")
+    assert environment.describe_process(device, None, tmp_path, "src/workloads").tunables["workers"] == "4"
+
+
+def test_a_process_names_its_gpu(tmp_path):
+    """And the reason where NVML tells nothing of it."""
+    device = torch.device("cpu")
+    readings = environment.describe_process(device, Gpu(FakeNVML(), "7"), tmp_path, "src/workloads").readings
+    assert (readings["gpu"], readings["temperature"]) == ("GPU-7", "45 C")
+    assert "nvml" not in readings
+    blind = Unavailable("7", "pip install it")
+    readings = environment.describe_process(device, blind, tmp_path, "src/workloads").readings
+    assert (readings["gpu"], readings["temperature"], readings["nvml"]) == ("GPU-7", "unknown", "pip install it")
+
+
+def kernel(root, **files):
+    """A root folder with these files; ``__`` stands for a slash."""
+    for name, text in files.items():
+        file = root / name.replace("__", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return root
+
+
+def test_frequencies_as_the_kernel_tells_them(tmp_path):
+    """Intel says "no turbo", everybody else "boost"."""
+    assert set(host.frequencies(tmp_path).values()) == {"unknown"}
+    cpu = "sys__devices__system__cpu__"
+    kernel(tmp_path, **{f"{cpu}cpu0__cpufreq__scaling_governor": "powersave\n", f"{cpu}cpufreq__boost": "1\n"})
+    kernel(tmp_path, **{f"{cpu}smt__active": "0\n"})
+    assert host.frequencies(tmp_path) == {"governor": "powersave", "turbo": "on", "smt": "off"}
+    kernel(tmp_path, **{f"{cpu}intel_pstate__no_turbo": "1\n"})
+    assert host.frequencies(tmp_path)["turbo"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("files", "environment", "found"),
+    [
+        ({}, {}, "unknown"),
+        ({"proc__cpuinfo": "flags : sse\n"}, {}, "bare metal"),
+        ({"proc__cpuinfo": "flags : sse hypervisor\n", ".dockerenv": ""}, {}, "virtual machine, container"),
+        ({"proc__cpuinfo": "x\n", "proc__1__cgroup": "0::/kubepods/pod1\n"}, {}, "container"),
+        ({"proc__cpuinfo": "x\n", "proc__sys__kernel__osrelease": "6.6-microsoft-standard-WSL2\n"}, {}, "WSL"),
+        ({"proc__cpuinfo": "x\n"}, {"RUNNER_ENVIRONMENT": "github-hosted"}, "GitHub-hosted"),
+        ({"proc__cpuinfo": "x\n"}, {"RUNNER_ENVIRONMENT": "self-hosted"}, "bare metal"),
+    ],
+)
+def test_what_stands_between_this_process_and_the_hardware(tmp_path, files, environment, found):
+    """Each of them makes times noisier."""
+    assert host.kind(kernel(tmp_path, **files), environment) == found
+
+
+def test_what_the_kernel_does_not_tell_is_unknown(tmp_path, monkeypatch):
+    """As in a container that hides it, or elsewhere than on Linux."""
+    monkeypatch.setattr(host.platform, "processor", lambda: "")
+    assert host.cpu_model(tmp_path) == "unknown"
+    assert host.steal_ticks(tmp_path) == "unknown"
+    assert host.transparent_huge_pages(tmp_path) == "unknown"
+    kernel(tmp_path, proc__stat="cpu 1 2 3\n", proc__cpuinfo="model name\t: AMD EPYC\n")
+    kernel(tmp_path, sys__kernel__mm__transparent_hugepage__enabled="always [madvise] never\n")
+    assert host.steal_ticks(tmp_path) == "unknown"
+    assert (host.cpu_model(tmp_path), host.transparent_huge_pages(tmp_path)) == ("AMD EPYC", "madvise")
+
+    def refuse():
+        raise OSError
+
+    monkeypatch.setattr(host.os, "getloadavg", refuse)
+    assert host.load() == "unknown"
 
 
 def test_the_canary_reads_two_positive_times():

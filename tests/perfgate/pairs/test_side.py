@@ -174,6 +174,22 @@ def test_a_process_that_hangs_is_ended(tmp_path):
     assert "--limit" in side.death.reason
 
 
+def test_a_hang_in_native_code_shows_where_it_is(tmp_path):
+    """It holds Python's lock, and is aborted for its stack."""
+    script = """
+    import faulthandler, itertools
+    faulthandler.enable()
+    def stuck():
+        sum(itertools.repeat(1, 10**13))
+    turns.collected(['a'], {}, {}); turns.start('a'); stuck()
+    """
+    with Side(launch(tmp_path, script, limit_seconds=0.5)) as side:
+        side.go(ids=["a"])
+        side.go()
+    assert side.death.code == "hung"
+    assert "in stuck" in side.death.reason
+
+
 def test_a_limit_of_less_than_a_second_is_not_called_0_seconds(tmp_path):
     """Nothing works for less."""
     with Side(launch(tmp_path, "time.sleep(60)", limit_seconds=0.2)) as side:

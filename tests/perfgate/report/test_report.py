@@ -221,6 +221,10 @@ def test_the_announcement_names_baseline_and_time(tmp_path):
         device="auto",
         expect=None,
         json=None,
+        resume=False,
+        wait_seconds=0.0,
+        limit_seconds=None,
+        workers=0,
     )
     old = run(replaced(AMP, seconds=200.0), source="/x/results/m/20260101T000000000Z-a.json")
     older = run(replaced(AMP, seconds=9.0), source="/x/results/m/20250101T000000000Z-b.json")

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from perfgate.errors import UnreadableRun, UnsavableRun
+from perfgate.errors import NotAFile, RepeatedBenchmark, UnreadableRun, UnsavableRun
 from perfgate.results.ledger import NAME, Ledger, Noise, read_ledger, write_ledger
 from perfgate.verdict.noisy import Question, noise_known
 from tests.conftest import edit
@@ -104,6 +104,21 @@ def test_a_ledger_of_a_later_perfgate_is_refused(tmp_path):
     write_ledger(tmp_path, ledger(noise()))
     edit(tmp_path / NAME, lambda document: document.update(schema=99))
     with pytest.raises(UnreadableRun, match="schema"):
+        read_ledger(tmp_path)
+
+
+def test_a_noise_that_is_told_twice_is_refused(tmp_path):
+    """The last one would win."""
+    write_ledger(tmp_path, ledger(noise()))
+    edit(tmp_path / NAME, lambda document: document["entries"].append(document["entries"][0]))
+    with pytest.raises(RepeatedBenchmark, match=r"wall_seconds of 'benches.*appears twice.*perfgate calibrate"):
+        read_ledger(tmp_path)
+
+
+def test_a_link_in_its_place_is_refused(tmp_path):
+    """It may lead anywhere."""
+    (tmp_path / NAME).symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(NotAFile, match="perfgate calibrate"):
         read_ledger(tmp_path)
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from perfgate.errors import ResultsError, UnreadableRun, UnsavableRun
+from perfgate.errors import ResultsError, StrayLink, UnreadableRun, UnsavableRun
 from perfgate.results import store as stores
 from perfgate.results.store import Store, read
 from tests.conftest import MACHINE, record, replaced, run, stock_of, times
@@ -62,7 +62,9 @@ def test_many_writers_lose_nothing(store):
 
 
 @pytest.mark.parametrize("call", ["fsync", "link"])
-@pytest.mark.parametrize(("number", "said"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")])
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "free 1 MB, then `perfgate recover`"), (errno.EROFS, "make it writable")]
+)
 def test_a_failed_write_leaves_nothing_behind(store, monkeypatch, call, number, said):
     """Old files stay, no temporary file remains, and the message has a remedy."""
     old = store.save(RUN, STOCK)
@@ -89,6 +91,52 @@ def test_a_machine_cannot_lead_out_of_the_folder(store, slug):
     """Names are an allow-list."""
     with pytest.raises(ResultsError, match="cannot name a machine's folder"):
         store.save(replaced(RUN, machine=replaced(MACHINE, slug=slug)), STOCK)
+
+
+@pytest.mark.parametrize("planted", [".", MACHINE.slug])
+def test_a_link_that_leads_elsewhere_is_refused(store, tmp_path, planted):
+    """By whoever reads and whoever writes, with its target."""
+    target = tmp_path / "elsewhere" / "deeper"
+    target.mkdir(parents=True)
+    link = store.root / planted if planted != "." else tmp_path / "project" / "results"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    found = store if planted != "." else Store(link)
+    for use in (lambda: found.save(RUN, STOCK), lambda: found.probe(MACHINE.slug), lambda: found.files(MACHINE.slug)):
+        with pytest.raises(StrayLink, match=f"{link} is a link to {target}"):
+            use()
+    assert not os.listdir(target)
+
+
+def test_a_link_that_stays_inside_is_followed(store):
+    """A machine that was renamed, say."""
+    file = store.save(RUN, STOCK)
+    (store.root / "old-name").symlink_to(MACHINE.slug)
+    assert [each.name for each in store.files("old-name")] == [file.name]
+
+
+def test_links_in_a_circle_are_refused(store):
+    """They lead nowhere."""
+    store.root.mkdir()
+    (store.root / MACHINE.slug).symlink_to(MACHINE.slug)
+    with pytest.raises(StrayLink, match="is a link"):
+        store.files(MACHINE.slug)
+
+
+def test_a_file_where_the_folder_belongs_is_refused(store):
+    """It does not look like a folder without runs."""
+    store.root.write_text("", encoding="utf-8")
+    with pytest.raises(ResultsError, match="a folder of runs is expected"):
+        store.machines()
+    with pytest.raises(ResultsError, match="a folder of runs is expected"):
+        store.files(MACHINE.slug)
+
+
+@pytest.mark.parametrize("extra", [{(1, 2): 3}, {"a": float("nan")}])
+def test_what_json_cannot_hold_is_no_traceback(store, extra):
+    """Somebody's extra_info, after an hour of measuring."""
+    with pytest.raises(UnsavableRun, match="extra_info"):
+        store.save(RUN, {**STOCK, "extra_info": extra})
 
 
 def test_only_regular_files_are_read(tmp_path):
