@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from perfgate.commands import ab, calibrate, clean, compare, prune, recover, runs
-from perfgate.errors import ComparisonError, PerfgateError
+from perfgate.errors import ComparisonError, DeviceBusy, PerfgateError
 from perfgate.launch import COMMAND, replace_process
 from perfgate.verdict.verdicts import NOT_JUDGED, USAGE_ERROR
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.rest = rest
     try:
         code: int = options.run(options)
-    except ComparisonError as error:
+    except (ComparisonError, DeviceBusy) as error:
         print(f"perfgate: {error}", file=sys.stderr)
         return NOT_JUDGED
     except PerfgateError as error:

@@ -192,11 +192,12 @@ class Gate:
         Raises:
             DeviceBusy: where one measures there, with who it is.
         """
-        self.resources.occupy(self._devices(all_gpus=all_gpus), self.wishes.wait_seconds, say)
+        self.resources.occupy(self.devices(all_gpus=all_gpus), self.wishes.wait_seconds, say)
 
-    def _devices(self, *, all_gpus: bool) -> list[str]:
+    def devices(self, *, all_gpus: bool = False) -> list[str]:
+        """Names of what is measured on, for locks."""
         if self.device.type == "cpu":
-            return [f"core-{each}" for each in shares.usable_cores()]
+            return shares.core_names()
         return [f"gpu-{each}" for each in shares.gpu_uuids(None if all_gpus else self.device)]
 
     def begin(self, name: str) -> None:

@@ -66,7 +66,7 @@ class _Lock:
             if time.monotonic() >= deadline:
                 raise DeviceBusy(
                     f"{device} is being measured on by {holder}: two suites would disturb each other; wait for it with "
-                    "--perfgate-wait SECONDS"
+                    "--perfgate-wait SECONDS, in perfgate ab with --wait SECONDS"
                 )
             if not told:
                 say(f"waiting for {device}, which is being measured on by {holder}")

@@ -42,11 +42,11 @@ class Monitor:
         while True:
             ready, _, _ = select.select([0], [], [], GLANCE_SECONDS)
             received = os.read(0, 65536) if ready else None
-            if received == b"" or os.getppid() != self.pid:  # loaders' workers may hold the pipe open
-                return self.tell_of_death()
             *lines, pending = (pending + (received or b"")).split(b"\n")
             if any(list(map(self.hear, map(json.loads, lines)))):
                 return None
+            if received == b"" or (not ready and os.getppid() != self.pid):  # loaders' workers may hold the pipe open
+                return self.tell_of_death()
             if self.deadline is not None and time.monotonic() > self.deadline:
                 return self.end_hang()
 

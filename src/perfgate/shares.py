@@ -94,6 +94,11 @@ def usable_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
+def core_names() -> list[str]:
+    """Names of the cores that this process may run on, for locks."""
+    return [f"core-{each}" for each in usable_cores()]
+
+
 def take_cores(share: Share) -> None:
     """Confine this process, with all its threads, to its share of the cores, and compute with one thread fewer.
 

@@ -38,7 +38,7 @@ class TurnHooks:
         """Offer what was collected; keep what the controller wants, in its order."""
         found = {item.nodeid: item for item in items if self._is_benchmark(item)}
         measured = any("measure" in item.fixturenames for item in found.values())  # type: ignore[attr-defined]
-        machine = dataclasses.asdict(self._gate.machine) if measured else {}
+        machine = {**dataclasses.asdict(self._gate.machine), "devices": self._gate.devices()} if measured else {}
         items[:] = [found[name] for name in self._turns.collected(list(found), self._problems, machine)]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

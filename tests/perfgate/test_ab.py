@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from perfgate import cli
+from perfgate import cli, locks
+from perfgate.shares import core_names
 
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
 FAST = ["--", "--benchmark-max-time=0.01", "--benchmark-min-rounds=5", "-p", "no:hypothesispytest"]
@@ -213,6 +214,16 @@ def test_a_benchmark_that_hangs_is_unjudged(project, ab):
     assert code == 3
     assert (verdicts["test_two"]["verdict"], verdicts["test_two"]["code"]) == ("unjudged", "hung")
     assert "test_one" in verdicts
+
+
+def test_a_device_that_another_suite_measures_on(project, ab):
+    """Nothing is measured beside it, and it is said who is there and how to wait."""
+    project.change("bench/test_it.py", "def test_two", "def test_three")
+    with locks.hold(core_names()):
+        code, verdicts, printed = ab("main", *SUITE, *FAST)
+    assert (code, verdicts) == (3, {})
+    assert f"process {os.getpid()} " in printed
+    assert "--wait" in printed
 
 
 def test_benchmarks_that_are_added_or_removed(project, ab):

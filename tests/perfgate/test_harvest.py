@@ -98,7 +98,12 @@ def test_samples_stand_at_the_place_of_their_process():
     measured = record(A, times(0.5, 0.6), count("operators", 7))
     for key, name in (("one", B), ("two", A)):
         harvest.hear({"event": "process", "key": key, "process": dataclasses.asdict(PROCESS)}, "a test")
-        event = {"event": "record", "key": key, "record": dataclasses.asdict(replaced(measured, id=name)), "stock": None}
+        event = {
+            "event": "record",
+            "key": key,
+            "record": dataclasses.asdict(replaced(measured, id=name)),
+            "stock": None,
+        }
         harvest.hear(json.loads(json.dumps(event)), "a test")
     second = next(each for each in harvest.records if each.id == A)
     first = next(each for each in harvest.records if each.id == B)

@@ -94,7 +94,7 @@ def test_resuming_takes_the_newest(folder):
 
 def test_nothing_to_resume_is_a_usage_error(folder):
     """With the remedy."""
-    with pytest.raises(SettingsError, match="no unfinished run of this machine.*leave the option out"):
+    with pytest.raises(SettingsError, match=r"no unfinished run of this machine.*leave the option out"):
         Keeping(folder, lambda: SESSION).resume(Harvest())
 
 
@@ -110,7 +110,7 @@ def test_a_run_has_one_code_and_one_machine(folder, now):
     """Resuming elsewhere is refused with both remedies, and the journal stays as it was."""
     file = killed(folder, A)
     before = file.read_bytes()
-    with pytest.raises(SettingsError, match="of other code.*go back to it, or.*perfgate recover"):
+    with pytest.raises(SettingsError, match=r"of other code.*go back to it, or.*perfgate recover"):
         Keeping(folder, lambda: now).resume(Harvest())
     assert file.read_bytes() == before
 

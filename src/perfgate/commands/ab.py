@@ -51,8 +51,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="whose perfgate and benchmarks measure both sides; base, so that a change cannot loosen its own gate",
     )
     add_size_options(parser)
+    add_wait_option(parser)
     add_output_options(parser)
     parser.set_defaults(run=run)
+
+
+def add_wait_option(parser: argparse.ArgumentParser) -> None:
+    """``--wait``."""
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long to wait where another suite measures on the device (default: not at all)",
+    )
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:
@@ -133,6 +145,7 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
         first=options.pairs,
         fresh=options.fresh,
         limit_seconds=options.limit,
+        wait_seconds=options.wait,
         alternating=not options.one_after_the_other,
         arguments=options.rest,
     )
@@ -149,6 +162,8 @@ def check_sizes(options: argparse.Namespace) -> None:
             raise SettingsError(f"--{name} {getattr(options, name)}: an even number from {fewest} on is expected")
     if not 0 < options.limit < math.inf:
         raise SettingsError(f"--limit {options.limit}: seconds are expected")
+    if not 0 <= options.wait < math.inf:
+        raise SettingsError(f"--wait {options.wait}: seconds are expected")
     for name in ("json", "junit"):
         file = getattr(options, name)
         if file and file != "-" and not (Path(file).absolute().parent.is_dir() and not Path(file).is_dir()):

@@ -19,6 +19,7 @@ PAIRS = 12
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command's options."""
+    from perfgate.commands.ab import add_wait_option
     from perfgate.commands.output import add_output_options
     from perfgate.pairs.plan import LIMIT_SECONDS
 
@@ -31,6 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help=f"even (default {PAIRS})")
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, metavar="SECONDS", help="as in ab")
+    add_wait_option(parser)
     add_output_options(parser)
     parser.set_defaults(run=run, base=None, head=None, suite="", prepare="", instrument="head", fresh=0)
     parser.set_defaults(base_python=sys.executable, head_python=sys.executable, one_after_the_other=False)
@@ -57,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         first=options.pairs,
         fresh=0,
         limit_seconds=options.limit,
+        wait_seconds=options.wait,
         arguments=options.rest,
     )
     result = compare_commits(wanted, Lines())

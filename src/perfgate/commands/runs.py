@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from perfgate.results.store import Store
 
 SHOWN = 20
-JOURNAL = ".journal"
 DESCRIPTION = """\
 Saved runs of each machine, newest first, and journals of runs that were not finished.
 
@@ -66,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
     for machine in chosen_machines(store, options.machine):
         with reading(store.root / machine):
             count = sum(1 for _ in store.files(machine))
-            unfinished = journals(store, machine)
-        found = SavedRuns(machine=machine, count=count, runs=_runs(store, machine, options), journals=unfinished)
+            left = journals(store, machine)
+        found = SavedRuns(machine=machine, count=count, runs=_runs(store, machine, options), journals=left)
         if count or found.journals:
             empty = False
             for line in listing(found, columns=terminal_columns()):
@@ -114,14 +113,10 @@ def opened(file: Path) -> SavedRun:
 
 
 def journals(store: Store, machine: str) -> list[tuple[str, int]]:
-    """Names and bytes of a machine's unfinished runs, newest first."""
-    with os.scandir(store.root / machine) as entries:
-        found = [
-            (entry.name, entry.stat(follow_symlinks=False).st_size)
-            for entry in entries
-            if entry.name.endswith(JOURNAL) and entry.is_file(follow_symlinks=False)
-        ]
-    return sorted(found, reverse=True)
+    """Names and bytes of what killed sessions of a machine left, newest first; a living one's is nobody else's."""
+    from perfgate.results.journal import unfinished
+
+    return [(file.name, file.lstat().st_size) for file in unfinished(store.root / machine)]
 
 
 def results_of(options: argparse.Namespace) -> Path:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from perfgate import repository, settings
+from perfgate import locks, repository, settings
 from perfgate.errors import ComparisonError, UnreadableRun
 from perfgate.pairs.change import Change
 from perfgate.pairs.checkouts import Checkout, checked_out, overlay
@@ -27,6 +27,7 @@ from perfgate.pairs.unmeasured import unmeasured
 from perfgate.results.ledger import Ledger, read_ledger
 from perfgate.results.store import Store, read
 from perfgate.settings import Settings
+from perfgate.shares import core_names
 from perfgate.verdict import accepted
 from perfgate.verdict.paired import Pair, Rules, first_stage, judge_pairs, names_measured
 from perfgate.verdict.statistics import FEWEST_FOR_PRIOR
@@ -60,6 +61,7 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         RepositoryError: where git cannot give a side.
         SettingsError: for wrong settings.
         ComparisonError: where nothing could be measured, or both sides imported the same code.
+        DeviceBusy: where another suite measures on the device.
     """
     started = time.perf_counter()
     ours = settings.load(wanted.project)
@@ -72,7 +74,7 @@ def compare_commits(wanted: Wanted, progress: Progress) -> Result:
         change = _change(wanted, base, head, chosen)
         result = Result(base=base.label, head=head.label, notes=list(change.notes(instrument.label)))
         accept = _accept(wanted, base, head, chosen)  # read before an hour is spent measuring
-        experiment = _experiment(wanted, (base, head), chosen, scratch, progress)
+        experiment = _experiment(wanted, (base, head), chosen, scratch, progress, stack)
         heard = experiment.heard
         if change.touches_benchmarks:
             for side in (base, head):
@@ -123,10 +125,17 @@ def _few(pairs: Sequence[Pair], rules: Rules) -> Iterator[str]:
         )
 
 
-def _expectation(wanted: Wanted, chosen: Settings, progress: Progress) -> Callable[[Side, Sequence[str]], None]:
-    """Says, when the first process has collected, how long the first stage will take, if earlier runs tell."""
+def _expectation(
+    wanted: Wanted, chosen: Settings, progress: Progress, held: ExitStack
+) -> Callable[[Side, Sequence[str]], None]:
+    """When the first process has collected, keeps others from its devices until ``held`` is closed.
+
+    Then says how long the first stage will take, if earlier runs tell.
+    """
 
     def expect(side: Side, names: Sequence[str]) -> None:
+        devices = side.machine.get("devices") or core_names()
+        held.enter_context(locks.hold(map(str, devices), wanted.wait_seconds, progress.note))
         known = _known_seconds(wanted.project / chosen.results, str(side.machine.get("slug", "")))
         told = [known[name] for name in names if name in known]
         seconds = None
@@ -147,7 +156,12 @@ def _known_seconds(results: Path, machine: str) -> dict[str, float]:
 
 
 def _experiment(
-    wanted: Wanted, sides: tuple[Checkout, Checkout], chosen: Settings, scratch: Path, progress: Progress
+    wanted: Wanted,
+    sides: tuple[Checkout, Checkout],
+    chosen: Settings,
+    scratch: Path,
+    progress: Progress,
+    held: ExitStack,
 ) -> Experiment:
     base, head = sides
     instrument = base if wanted.instrument == "base" else head
@@ -163,7 +177,7 @@ def _experiment(
         prove=_prover(wanted, sides, chosen),
         say=progress.note,
         tick=progress.begins,
-        expect=_expectation(wanted, chosen, progress),
+        expect=_expectation(wanted, chosen, progress, held),
         alternating=wanted.alternating,
     )
 

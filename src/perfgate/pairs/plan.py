@@ -43,6 +43,8 @@ class Wanted:
     fresh: int = FRESH_PAIRS
     limit_seconds: float = LIMIT_SECONDS
     """Longest work of a process without handing back the turn."""
+    wait_seconds: float = 0.0
+    """How long to wait for a device that another suite measures on."""
     alternating: bool = True
     """Whether both processes are alive together and take rounds in turn."""
     arguments: Sequence[str] = ()

@@ -18,7 +18,7 @@ from typing import Any
 
 from perfgate.errors import UnreadableRun, UnsavableRun
 from perfgate.results.consistency import check_stock
-from perfgate.results.document import BLOCK, RECORD, TEXTS
+from perfgate.results.document import BLOCK, RECORD, parse_record
 from perfgate.results.reader import loads, read_bytes
 from perfgate.results.record import Machine
 from perfgate.results.shape import Shape, check_shape
@@ -33,8 +33,8 @@ SCHEMA = 1
 EVENTS: dict[str, Shape] = {
     "session": {
         "schema": int,
-        "stamp": str,
-        "commit": TEXTS,
+        "stamp": BLOCK["stamp"],
+        "commit": BLOCK["commit"],
         "machine": BLOCK["machine"],
         "code": str,
         "label": str,
@@ -191,6 +191,8 @@ def check_event(event: Any, source: str) -> dict[str, Any]:
     problem = check_shape(event, EVENTS[event["event"]], event["event"])
     if problem:
         raise UnreadableRun(f"{source}: {problem}")
+    if event["event"] == "record":
+        parse_record(event["record"], source)
     if event.get("stock") is not None:
         check_stock([event["stock"]], source)
     return event

@@ -13,7 +13,7 @@ import pytest
 from perfgate.errors import UnreadableRun, UnsavableRun
 from perfgate.results import journal as journals
 from perfgate.results.journal import SCHEMA, Journal, Session, check_event, parse_event, read_journal, unfinished
-from tests.conftest import MACHINE, record
+from tests.conftest import MACHINE, record, times
 
 SESSION = Session(
     stamp="20260101T000000000Z",
@@ -55,7 +55,9 @@ def left(journal, *events, after=b""):
 
 def test_what_is_appended_is_read(journal):
     """The session and its events, in order."""
-    taken = json.loads(json.dumps({"event": "record", "key": "k", "record": dataclasses.asdict(record()), "stock": None}))
+    taken = json.loads(
+        json.dumps({"event": "record", "key": "k", "record": dataclasses.asdict(record()), "stock": None})
+    )
     found = read_journal(left(journal, START, taken, OUTCOME, {"event": "stopped"}))
     assert found.session == SESSION
     assert found.events == (START, taken, OUTCOME, {"event": "stopped"})
@@ -136,6 +138,27 @@ def test_a_journal_that_does_not_say_whose_it_is_cannot_be_read(tmp_path, first)
         read_journal(file)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("stamp", "../../outside"), ("commit", {}), ("commit", {**SESSION.commit, "id": "../../outsi"}), ("code", None)],
+)
+def test_a_session_that_could_not_name_a_run_is_refused(journal, field, value):
+    """Whoever planted it: a run would be saved under this name."""
+    file = left(journal)
+    document = json.loads(file.read_text(encoding="ascii"))
+    file.write_text(json.dumps({**document, field: value}) + "\n", encoding="ascii")
+    with pytest.raises(UnreadableRun, match=f"session.{field}"):
+        read_journal(file)
+
+
+def test_a_record_that_no_run_may_have_costs_only_its_line(journal):
+    """All others can still be made a run."""
+    wrong = {"event": "record", "key": "k", "record": dataclasses.asdict(record("a", times(-1.0))), "stock": None}
+    found = read_journal(left(journal, START, wrong, OUTCOME))
+    assert found.events == (START, OUTCOME)
+    assert "wall_seconds of 'a'" in found.problems[0]
+
+
 def test_a_journal_of_a_newer_schema_is_refused(journal):
     """With the remedy."""
     file = left(journal)
@@ -186,16 +209,21 @@ def test_the_journal_of_a_living_session_is_neither_taken_nor_listed_until_it_is
 
 def test_a_forked_child_does_not_hold_the_journal(journal):
     """A loader's worker that lives on must not make a dead session look alive."""
+    reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
-        time.sleep(30)
+        os.write(writing, b"!")
+        time.sleep(60)
         os._exit(0)
     try:
+        os.read(reading, 1)
         journal.close()
         assert unfinished(journal.file.parent) == [journal.file]
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
+        os.close(reading)
+        os.close(writing)
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
