@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "PERFGATE_SHARE"
 WORKERS = "PERFGATE_WORKERS"
+CONFINED = "PERFGATE_ONE_GPU"
+"""Set where the process sees its own GPU only."""
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
@@ -135,26 +137,40 @@ def check(share: Share, device: str) -> None:
     share.of_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count())
 
 
+def environment_of(share: Share, device: str) -> dict[str, str]:
+    """What a worker's environment must have from its start: its number, and its only GPU where ``device`` is one.
+
+    Raises:
+        SettingsError: where there are fewer GPUs than shares.
+    """
+    found = {VARIABLE: str(share), WORKERS: str(share.count)}
+    if device == "cuda" and share.count > 1:
+        import torch
+
+        own = share.of_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count())
+        found |= {"CUDA_VISIBLE_DEVICES": own, CONFINED: "1"}
+    return found
+
+
 def take(share: Share, device: str) -> None:
     """Confine this process to its share: of the cores, or its one GPU.
 
-    ``device`` is ``auto``, ``cpu`` or ``cuda``. A single worker has the whole machine, as without ``-n``.
+    ``device`` is ``auto``, ``cpu`` or ``cuda``. A single worker has the whole machine, as without ``-n``. A GPU that
+    the environment did not set apart from the start can only be made the current one: whoever asked whether there are
+    GPUs had CUDA look, and it does not look again.
 
     Raises:
         SettingsError: where there are fewer devices than shares.
     """
     import torch
 
-    found = 0 if device == "cpu" else torch.cuda.device_count()  # asks without initialising CUDA
+    found = 0 if device == "cpu" else torch.cuda.device_count()
     if not found:
         take_cores(share)
         if share.count > 1:
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        return
-    own = share.of_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"), found)
-    if share.count > 1 and not torch.cuda.is_initialized():
-        os.environ["CUDA_VISIBLE_DEVICES"] = own
-    elif share.count > 1:  # too late to hide the others
+    elif share.count > 1 and os.environ.get(CONFINED) != "1":
+        share.of_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"), found)
         torch.cuda.set_device(share.number)
 
 

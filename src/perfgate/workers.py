@@ -20,7 +20,7 @@ import pytest
 from perfgate import deaths
 from perfgate.deaths import Death
 from perfgate.errors import PerfgateError
-from perfgate.shares import VARIABLE, WORKERS, Share
+from perfgate.shares import Share, environment_of
 from perfgate.stash import COLLECTED, DESELECTED, FAILURE, is_benchmark
 from perfgate.verdict.verdicts import unjudged
 
@@ -66,9 +66,10 @@ class ControllerHooks:
             self._gate.resources.signals.install()
 
     def pytest_xdist_setupnodes(self, specs: list[Any]) -> None:
-        """Give each worker its number, which one that replaces it inherits."""
+        """Give each worker its number, and its GPU if one is sure to be wanted; whatever replaces it inherits them."""
+        device = self._gate.device.type if self._prepared else ""
         for number, spec in enumerate(specs):
-            spec.env |= {VARIABLE: str(Share(number, len(specs))), WORKERS: str(len(specs))}
+            spec.env |= environment_of(Share(number, len(specs)), device)
 
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker what it need not measure, and how long benchmarks may take."""

@@ -121,23 +121,35 @@ def test_too_many_workers_for_the_cores(monkeypatch):
 
 
 def test_a_worker_sees_its_gpu_alone(gpus, monkeypatch):
-    """As long as CUDA has not been initialised, which nothing here does."""
+    """From its start, and it takes no other then."""
     gpus(2)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-aa,GPU-bb")
+    found = shares.environment_of(Share(1, 2), "cuda")
+    assert found["CUDA_VISIBLE_DEVICES"] == "GPU-bb"
+    gpus(1)
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _: pytest.fail("there is one only"))
     shares.take(Share(1, 2), "auto")
-    assert shares.os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-bb"
 
 
-def test_where_cuda_was_initialised_too_early_its_gpu_is_the_default(gpus, monkeypatch):
-    """Too late to hide the others."""
+def test_a_gpu_that_was_not_set_apart_is_the_current_one(gpus, monkeypatch):
+    """Once CUDA has looked, hiding the others would be believed and not be true: all workers would share the first."""
     gpus(2)
     chosen = []
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
     shares.take(Share(1, 2), "cuda")
     assert (chosen, shares.os.environ["CUDA_VISIBLE_DEVICES"]) == ([1], "4,5")
+    with pytest.raises(SettingsError, match="-n 2 is the most"):
+        shares.take(Share(2, 3), "cuda")
+
+
+@pytest.mark.parametrize(("share", "device"), [(Share(0, 1), "cuda"), (Share(0, 2), "cpu"), (Share(0, 2), "")])
+def test_an_environment_without_a_gpu_of_its_own(gpus, share, device):
+    """A single worker has all; without a GPU, or where nobody may want one, nothing is hidden."""
+    gpus(2)
+    assert set(shares.environment_of(share, device)) == {"PERFGATE_SHARE", "PERFGATE_WORKERS"}
 
 
 def test_a_single_worker_has_the_whole_machine(gpus, monkeypatch):
