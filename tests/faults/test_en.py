@@ -124,19 +124,19 @@ def test_en_04_a_recompilation_in_the_timed_rounds_fails(project, monkeypatch):
     assert not saved_runs(project)
 
 
-def test_en_05_a_silent_fallback_to_eager_is_not_in_effect(monkeypatch):
+def test_en_05_a_silent_fallback_to_eager_is_not_in_effect():
     """``suppress_errors`` makes a broken compiler look like no speedup."""
 
     def broken(graph, inputs):
         raise RuntimeError("this backend compiles nothing")
 
-    monkeypatch.setattr(torch._dynamo.config, "suppress_errors", True)
     step = TINY.inference_step(Compile())
     step.build(CPU)
     try:
         step.parts.model.compile(backend=broken)
         before = compile_counts()
-        step.run()
+        with torch._dynamo.config.patch(suppress_errors=True):
+            step.run()
         graphs = compile_counts().since(before).graphs
         with pytest.raises(NotInEffect, match="suppress_errors"):
             step.proof({"compiled_graphs": graphs})
