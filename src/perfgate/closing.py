@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perfgate.errors import PerfgateError
-from perfgate.stash import COLLECTED, DESELECTED, FAILURE, GATE, LIMITS, VERDICTS
+from perfgate.stash import BROKEN, COLLECTED, DESELECTED, FAILURE, GATE, LIMITS, VERDICTS
 
 if TYPE_CHECKING:
     from perfgate.gate import Gate
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def finish(session: pytest.Session, gate: Gate, exitstatus: int) -> None:
     """Save and judge; a regression is exit 1, and a failed case of its own in JUnit."""
     config = session.config
+    if config.option.collectonly:
+        return
     if gate.harvest.empty:
         expected = gate.wishes.workers or config.stash[COLLECTED]
         if gate.wishes.compare and expected and session.exitstatus == pytest.ExitCode.OK:
@@ -36,14 +38,15 @@ def finish(session: pytest.Session, gate: Gate, exitstatus: int) -> None:
         config.invocation_params.dir,
         config.rootpath,
         deselected=len(deselected),
-        narrowed=_narrowed(config.option),
+        narrowed=_narrowed(config.option) or config.stash[BROKEN],
     )
-    known = collected | deselected
+    known = collected | deselected | gate.seen
     silent = interrupted or found.narrowed
     missing = set() if silent else {name for name in gate.baseline.expected if found.covers(name)} - known
-    gate.give_up_rest(collected)
     try:
-        verdicts = gate.finish(found.as_dict(), missing, interrupted=interrupted)
+        if gate.lost or not interrupted:
+            interrupted |= gate.give_up_rest(collected - deselected)
+        verdicts = _finish(gate, found.as_dict(), missing, interrupted=interrupted)
         verdicts += exceeded_limits(config.stash[LIMITS], gate.harvest.records, gate.baseline)
     except PerfgateError as error:
         config.stash[FAILURE] = str(error)
@@ -51,6 +54,15 @@ def finish(session: pytest.Session, gate: Gate, exitstatus: int) -> None:
         return
     config.stash[VERDICTS] = verdicts
     _judged(session, gate, verdicts)
+
+
+def _finish(gate: Gate, scope: dict[str, Any], missing: set[str], *, interrupted: bool) -> list[Verdict]:
+    """A signal while candidates are measured again ends that; what there is is judged and saved."""
+    try:
+        return gate.finish(scope, missing, interrupted=interrupted)
+    except KeyboardInterrupt:
+        gate.again = None
+        return gate.finish(scope, missing, interrupted=True)
 
 
 def _judged(session: pytest.Session, gate: Gate, verdicts: Sequence[Verdict]) -> None:

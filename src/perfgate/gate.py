@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -76,6 +77,8 @@ class Gate:
     """What else to say in the report."""
     limits: Mapping[str, float] = field(default_factory=dict)
     """What the controller says how long benchmarks may take."""
+    seen: set[str] = field(default_factory=set)
+    """Ids that workers collected, of benchmarks and of other tests: what is there is not gone."""
     reported: set[str] = field(default_factory=set)
     """Benchmarks that pytest itself shows as failed."""
     open: bool = False
@@ -159,7 +162,7 @@ class Gate:
             self.keeping = Keeping(self.store.root / self.machine.slug, self._session)
             self.harvest.sink = self.keeping.keep
         if self.wishes.resume and self.keeping:
-            found = self.keeping.resume(self.harvest)
+            found = self.keeping.resume(self.harvest, patient=self.wishes.limit_seconds is not None)
             self.stamp = found.session.stamp
             self.remarks += [*found.problems, f"went on with the run of {self.stamp}: {self._kept} kept"]
 
@@ -212,17 +215,22 @@ class Gate:
         """
         if fault.poisons:
             self.poisoned = fault.reason
-            self._free_device()
+        if fault.code == "out-of-memory" and not isolated:
+            with contextlib.suppress(RuntimeError):  # the device may be past helping
+                self._free_device()
         sticky = fault.poisons and fault.code != "out-of-memory" and not isolated
         if fault.ends_session or sticky:
             remedy = "" if fault.ends_session else "; with -n 1 a fresh process would have gone on"
             self.lost = f"{fault.code}: {fault.reason}{remedy}"
         return bool(self.lost)
 
-    def give_up_rest(self, names: Collection[str]) -> None:
-        """Where the device was lost, say of all that did not run why."""
-        for name in sorted(set(names) - self.done) if self.lost else ():
-            self.harvest.give_up(unjudged(name, "not-run", f"not run: {self.lost}"))
+    def give_up_rest(self, names: Collection[str]) -> bool:
+        """Say of all that did not run, where nobody asked for that, why; whether there were any."""
+        rest = sorted(set(names) - self.done)
+        reason = self.lost or "the session ended before it, and did not say why"
+        for name in rest:
+            self.harvest.give_up(unjudged(name, "not-run", f"not run: {reason}"))
+        return bool(rest)
 
     def save_nothing(self) -> None:
         """This run is nobody's baseline."""

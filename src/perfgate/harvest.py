@@ -105,9 +105,13 @@ class Harvest:
             self.sink(checked)
         self._enter(checked)
 
-    def begin_again(self) -> None:
-        """What failed is to be tried again; benchmarks in which the session died twice are not begun a third time."""
-        self.outcomes = {name: each for name, each in self.outcomes.items() if each.code in KILLERS}
+    def begin_again(self, *, patient: bool = False) -> None:
+        """What failed is to be tried again; benchmarks in which the session died twice are not begun a third time.
+
+        ``patient`` tries also those again that hung.
+        """
+        kept = KILLERS - ({"hung"} if patient else set())
+        self.outcomes = {name: each for name, each in self.outcomes.items() if each.code in kept}
         code, reason = DIED_TWICE
         for name, count in list(self.starts.items()):
             if count >= TWICE and name not in self.outcomes:

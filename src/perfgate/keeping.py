@@ -42,8 +42,10 @@ class Keeping:
             self._tell(self._journal.file)
         self._journal.append(event)
 
-    def resume(self, harvest: Harvest) -> Unfinished:
+    def resume(self, harvest: Harvest, *, patient: bool = False) -> Unfinished:
         """Let ``harvest`` hear what the last killed run had measured, and go on in its journal.
+
+        ``patient`` measures also what had hung.
 
         Raises:
             SettingsError: where there is none, or it is of other code or another machine.
@@ -65,7 +67,7 @@ class Keeping:
         self._tell(found.file)
         self._superseded = [event for event in found.events if event["event"] == "saved"]
         replay(found, harvest)
-        harvest.begin_again()
+        harvest.begin_again(patient=patient)
         return found
 
     def finish(self, saved: Path | None) -> None:

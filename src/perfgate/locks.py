@@ -55,8 +55,9 @@ class _Lock:
             raise
         if fcntl is not None:
             os.register_at_fork(after_in_child=self.close)  # a loader's worker that lives on must not hold it
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, _myself(), 0)
+        with contextlib.suppress(OSError):  # the disk is full: others will not know who it is
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, _myself(), 0)
 
     def _wait(self, device: str, wait_seconds: float, say: Callable[[str], object]) -> None:
         deadline = time.monotonic() + wait_seconds
@@ -117,8 +118,10 @@ def _lock(descriptor: int) -> bool:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # a file system without locks: then nobody can tell
+        return True
     return True
 
 

@@ -79,12 +79,23 @@ class Monitor:
                     os.kill(each, number)
             until = time.monotonic() + wait
             while time.monotonic() < until and os.getppid() == self.pid:
-                time.sleep(GLANCE_SECONDS / 10)
+                if select.select([0], [], [], GLANCE_SECONDS)[0] and b'"end"' in os.read(0, 65536):
+                    self.name, self.deadline = "", None
+                    return self.run()  # it heard, and takes its time to save what it has
+        return self._forget()
 
     def tell_of_death(self) -> None:
         """The process ended without a goodbye."""
         if self.name:
             self.say(f"the process ended in the middle of {self.name}")
+        self._forget()
+
+    def _forget(self) -> None:
+        """Remove the stack and its folder, which was made for it: nobody else will."""
+        if not self.quiet:
+            with contextlib.suppress(OSError):
+                os.unlink(self.stack)
+                os.rmdir(os.path.dirname(self.stack))
 
     def say(self, text: str) -> None:
         """Say it on the terminal, unless a controller tells."""

@@ -37,7 +37,7 @@ def open_session(config: pytest.Config, gate: Gate, benchmarks: Sequence[pytest.
         stock.disabled = stock.xdist_warning = stock.xdist_benchmark_found = False
     try:
         _take_share(gate)
-        if not gate.wishes.smoke:
+        if not gate.wishes.smoke and shares.LOCKED not in os.environ:
             several = any(item.get_closest_marker("multigpu") for item in benchmarks)
             gate.occupy(all_gpus=several, say=lambda text: _say(config, text))
     except PerfgateError as error:

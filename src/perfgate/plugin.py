@@ -15,6 +15,7 @@ import pytest
 from perfgate.errors import PerfgateError
 from perfgate.options import add_options
 from perfgate.stash import (
+    BROKEN,
     COLLECTED,
     DESELECTED,
     FAILURE,
@@ -58,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[VERDICTS] = []
     config.stash[DESELECTED] = set()
     config.stash[COLLECTED] = frozenset()
+    config.stash[BROKEN] = False
     try:
         gate = config.stash[GATE] = _make_gate(config)
     except PerfgateError as error:
@@ -174,6 +176,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Take the devices that will be measured on, and start watching."""
     config = session.config
     gate = config.stash.get(GATE, None)
+    config.stash[BROKEN] = bool(session.testsfailed)
     benchmarks = [item for item in session.items if is_benchmark(item)]
     if gate is None or not benchmarks or config.option.collectonly:
         return

@@ -7,13 +7,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from perfgate.pairs.schedule import take_turns
 from perfgate.pairs.side import Launch, Side
 from perfgate.results.record import Measurement, Process, Record, Run
-from perfgate.shares import VARIABLE, Share
+from perfgate.shares import VARIABLE, WORKERS, Share
 
 FRESH_PROCESSES = 5
 """One process is one draw of the noise between processes; five alarm less and find more than three.
@@ -132,39 +133,56 @@ def measure_again(
 ) -> tuple[list[Run], list[str]]:
     """``names`` measured in fresh processes: a run for each, with their records only; and what went wrong.
 
-    ``words`` is the command, ``run`` the run that is checked, ``say`` shows progress, ``share`` is the part of the
-    machine that each worker of that run had.
+    ``words`` is the command, ``run`` the run that is checked, ``say`` shows progress. ``share`` is the part of the
+    machine that each worker of that run had: then as many processes measure side by side again, or what was measured
+    beside others would be compared with what was measured alone.
     """
-    environment = {key: value for key, value in os.environ.items() if key not in UNWANTED_VARIABLES}
-    if share:
-        environment[VARIABLE] = str(Share(0, share.count))
+    together = share.count if share else 1
+    rounds = -(-FRESH_PROCESSES // together)
     runs: list[Run] = []
     problems: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
-        for number in range(1, FRESH_PROCESSES + 1):
-            say(f"measuring {len(names)} again in a fresh process ({number} of {FRESH_PROCESSES})")
-            launch = Launch(
-                name="the fresh process",
-                command=words,
-                folder=root,
-                environment=environment,
-                log=Path(folder) / f"{number}.log",
-                limit_seconds=LIMIT_SECONDS,
-            )
-            with Side(launch) as side:
-                if not side.death:
-                    take_turns([side], sorted(names), lambda _: None)
-            if side.death:
-                problems.append(side.death.reason)
-            problems += [
-                f"{name}: {each['reason']}" for name, each in side.outcomes.items() if each["word"] != "skipped"
+    with tempfile.TemporaryDirectory(prefix="perfgate-") as folder, ThreadPoolExecutor(together) as pool:
+        for number in range(1, rounds + 1):
+            what = "a fresh process" if together == 1 else f"{together} fresh processes side by side"
+            say(f"measuring {len(names)} again in {what} ({number} of {rounds})")
+            launches = [
+                Launch(
+                    name="the fresh process",
+                    command=words,
+                    folder=root,
+                    environment=_environment(Share(place, together)),
+                    log=Path(folder) / f"{number}-{place}.log",
+                    limit_seconds=LIMIT_SECONDS,
+                )
+                for place in range(together)
             ]
-            if side.records and not side.about:
-                problems.append("a fresh process did not tell about itself")
-            if side.records and side.about:
-                process = Process(**side.about["process"])
-                runs.append(dataclasses.replace(run, processes=(process,), records=tuple(side.records.values())))
+            for side in pool.map(lambda launch: _measure(launch, names), launches):
+                problems += _problems(side)
+                if side.records and side.about:
+                    process = Process(**side.about["process"])
+                    runs.append(dataclasses.replace(run, processes=(process,), records=tuple(side.records.values())))
     return runs, list(dict.fromkeys(problems))
+
+
+def _environment(share: Share) -> dict[str, str]:
+    environment = {key: value for key, value in os.environ.items() if key not in UNWANTED_VARIABLES}
+    return environment | ({VARIABLE: str(share), WORKERS: str(share.count)} if share.count > 1 else {})
+
+
+def _measure(launch: Launch, names: Collection[str]) -> Side:
+    with Side(launch) as side:
+        if not side.death:
+            take_turns([side], sorted(names), lambda _: None)
+    return side
+
+
+def _problems(side: Side) -> Iterator[str]:
+    """What went wrong in a process."""
+    if side.death:
+        yield side.death.reason
+    yield from (f"{name}: {each['reason']}" for name, each in side.outcomes.items() if each["word"] != "skipped")
+    if side.records and not side.about:
+        yield "a fresh process did not tell about itself"
 
 
 def with_fresh(run: Run, fresh: Sequence[Run]) -> Run:

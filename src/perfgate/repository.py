@@ -15,6 +15,7 @@ from perfgate.errors import RepositoryError
 UNKNOWN = "unknown"
 TIMEOUT_SECONDS = 20
 CHECKOUT_SECONDS = 600
+SOURCES = {".c", ".cc", ".cfg", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".ini", ".py", ".pyx", ".toml"}
 DIRTY_INSIDE = {
     "S.M.",
     "S..U",
@@ -66,19 +67,32 @@ def tree_hash(folder: Path) -> str:
 def fingerprint(root: Path, *, ignoring: str) -> str:
     """SHA-256 (16 digits) of the code in the working tree: the commit, and whatever differs from it.
 
-    Changes in the folder ``ignoring`` do not count. ``unknown`` where git cannot tell.
+    Changes in the folder ``ignoring`` do not count; of new files, and where there is no git, only those of code do.
     """
     outside = ("--", ".", f":(exclude){ignoring}")
     head = _git(root, "rev-parse", "--verify", "HEAD")
     changes = _git(root, "diff", "HEAD", "--binary", *outside)
     new = _git(root, "ls-files", "--others", "--exclude-standard", "-z", *outside)
     if head is None or changes is None or new is None:
-        return UNKNOWN
+        head, changes, new = "no git", "", "\0".join(_sources(root, root / ignoring))
     digest = hashlib.sha256(f"{head}\0{changes}".encode(errors="surrogateescape"))
-    for name in filter(None, new.split("\0")):
-        if (root / name).is_file():
+    for name in sorted(filter(None, new.split("\0"))):
+        if Path(name).suffix in SOURCES and (root / name).is_file():
             digest.update(name.encode(errors="surrogateescape") + b"\0" + (root / name).read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _sources(root: Path, ignored: Path) -> Iterator[str]:
+    """Files of code below ``root``, but for hidden folders and environments."""
+    for place, folders, files in os.walk(root):
+        inside = Path(place)
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith((".", "__")) and name != "node_modules" and inside / name != ignored
+            if not (inside / name / "pyvenv.cfg").is_file()
+        ]
+        yield from (str((inside / name).relative_to(root)) for name in files if Path(name).suffix in SOURCES)
 
 
 def top(root: Path) -> Path:

@@ -21,6 +21,8 @@ VARIABLE = "PERFGATE_SHARE"
 WORKERS = "PERFGATE_WORKERS"
 CONFINED = "PERFGATE_ONE_GPU"
 """Set where the process sees its own GPU only."""
+LOCKED = "PERFGATE_LOCKED"
+"""Set where a controller has locked the devices of all its workers, so that none waits for another suite's."""
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
 

@@ -22,6 +22,8 @@ FAILURE: pytest.StashKey[str] = pytest.StashKey()
 DESELECTED: pytest.StashKey[set[str]] = pytest.StashKey()
 COLLECTED: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 """Ids of the benchmarks that belong to the session, those that need not run again included."""
+BROKEN: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether files could not be collected."""
 OWN_CACHE: pytest.StashKey[bool] = pytest.StashKey()
 TERMINAL: pytest.StashKey[int] = pytest.StashKey()
 """A descriptor of the real standard error, which pytest captures."""

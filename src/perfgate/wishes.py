@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,10 @@ def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: F
         )
     if option.perfgate_resume and (option.perfgate_no_save or option.perfgate_smoke or option.benchmark_disable):
         raise SettingsError("--perfgate-resume goes on with a run that is saved in the end: leave out the other option")
+    if workers_of(option) and option.benchmark_only:
+        raise SettingsError(
+            "--benchmark-only with -n: pytest-benchmark refuses it; name the folder of benchmarks instead"
+        )
     if compare:
         _refuse_judging_nothing(option)
 
@@ -114,4 +119,5 @@ def workers_of(option: Any) -> int:
     """The number of xdist workers asked for; 0 for none."""
     if getattr(option, "dist", "no") == "no":
         return 0
-    return len(getattr(option, "tx", None) or [])
+    specs = [re.match(r"(\d+)\*", str(spec)) for spec in getattr(option, "tx", None) or []]
+    return sum(int(found[1]) if found else 1 for found in specs)

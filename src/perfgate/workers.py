@@ -20,9 +20,10 @@ import pytest
 from perfgate import deaths
 from perfgate.deaths import Death
 from perfgate.errors import PerfgateError
-from perfgate.shares import Share, environment_of
+from perfgate.report.text import line
+from perfgate.shares import LOCKED, Share, environment_of
 from perfgate.stash import COLLECTED, DESELECTED, FAILURE, is_benchmark
-from perfgate.verdict.verdicts import unjudged
+from perfgate.verdict.verdicts import Verdict, unjudged
 
 if TYPE_CHECKING:
     from perfgate.gate import Gate
@@ -41,22 +42,34 @@ class ControllerHooks:
         self._config, self._gate, self._announce = config, gate, announce
         self._folder = tempfile.TemporaryDirectory(prefix="perfgate-")
         self._deaths: dict[str, Death] = {}
+        self._crashes: dict[str, Verdict] = {}
+        """Of benchmarks, or of other tests: only a worker tells which are which."""
         self._started: set[str] = set()
+        self._moved: set[str] = set()
         self._prepared = self._announced = False
         self._done: list[str] = []
-        config.option.maxworkerrestart = config.option.maxworkerrestart or RESTARTS
+        if gate.wishes.compare or gate.wishes.resume:  # other suites keep xdist's own limit
+            config.option.maxworkerrestart = config.option.maxworkerrestart or RESTARTS
         gate.share = Share(0, gate.wishes.workers)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Before any worker starts: find the baseline, and refuse more workers than there are devices."""
-        if self._gate.wishes.compare or self._gate.wishes.resume:
-            try:
+        wishes = self._gate.wishes
+        try:
+            if wishes.expect:
                 self._gate.check_expected()
+            if wishes.compare or wishes.resume:
                 self._gate.check_share()
                 self._prepare()
-            except PerfgateError as error:
-                raise pytest.UsageError(str(error)) from error
+                self._gate.occupy(all_gpus=True, say=self._say)
+        except PerfgateError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _say(self, text: str) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f"perfgate: {line(text)}")
 
     def _prepare(self) -> None:
         if not self._prepared:
@@ -70,6 +83,7 @@ class ControllerHooks:
         device = self._gate.device.type if self._prepared else ""
         for number, spec in enumerate(specs):
             spec.env |= environment_of(Share(number, len(specs)), device)
+            spec.env |= {LOCKED: "1"} if self._prepared else {}
 
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker what it need not measure, and how long benchmarks may take."""
@@ -81,6 +95,7 @@ class ControllerHooks:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Say what was found, once."""
         first, self._announced = not self._announced, True
+        self._gate.seen.update(ids, self._done)
         if first and self._prepared:
             self._announce([*ids, *self._done])
 
@@ -92,15 +107,14 @@ class ControllerHooks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Hear what a worker measured."""
         about = getattr(report, "perfgate_session", None)
-        if about:
-            self._hear_about(json.loads(about))
         try:
+            if about:
+                self._hear_about(json.loads(about))
             for text in getattr(report, "perfgate_events", ()):
                 self._prepare()
                 self._gate.harvest.hear(json.loads(text), f"what {getattr(report, 'worker_id', 'a worker')} sent")
         except PerfgateError as error:
-            self._config.stash[FAILURE] = str(error)
-            self._stop(str(error))
+            self._fail(error)
         if report.failed:
             self._gate.reported.add(report.nodeid)
         if getattr(report, "perfgate_stop", ""):
@@ -113,6 +127,18 @@ class ControllerHooks:
         stash[DESELECTED].update(about["deselected"])
         if not about["save"]:
             self._gate.save_nothing()
+        self._enter_crashes()
+
+    def _enter_crashes(self) -> None:
+        """Say of benchmarks that died why they have no number."""
+        for name in [each for each in self._crashes if each in self._config.stash[COLLECTED]]:
+            self._prepare()
+            self._gate.harvest.give_up(self._crashes.pop(name))
+
+    def _fail(self, error: PerfgateError) -> None:
+        """What comes next would be lost."""
+        self._config.stash[FAILURE] = str(error)
+        self._stop(str(error))
 
     def _stop(self, reason: str) -> None:
         """End the session; xdist looks at its own flag only."""
@@ -131,8 +157,9 @@ class ControllerHooks:
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
         """Say what became of the test that a worker died in, or let another worker run it."""
         death = self._deaths.get(report.node.gateway.id, Death(code="crashed", reason="died", stack=""))
-        if crashitem not in self._started:
-            with suppress(NotImplementedError):  # of schedulers that keep files together
+        if crashitem not in self._started | self._moved:
+            self._moved.add(crashitem)
+            with suppress(NotImplementedError, OSError):  # schedulers that keep files together; nobody left to run it
                 sched.mark_test_pending(crashitem)
                 _silence(report)
                 return
@@ -142,9 +169,12 @@ class ControllerHooks:
         reason = f"the worker {death.reason}"
         where = f"; it was at:\n{death.stack}" if death.stack else ""
         report.longrepr = f"{death.code}: {reason}{where}"
-        if self._prepared or self._gate.wishes.save or self._gate.wishes.compare:
-            self._prepare()
-            self._gate.harvest.give_up(unjudged(crashitem, death.code, reason + death.place))
+        self._gate.reported.add(crashitem)
+        self._crashes[crashitem] = unjudged(crashitem, death.code, reason + death.place)
+        try:
+            self._enter_crashes()
+        except PerfgateError as error:
+            self._fail(error)
 
     def end_workers(self) -> None:
         """Workers that have finished still hold memory, which what comes now may need."""

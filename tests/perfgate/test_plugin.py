@@ -175,18 +175,11 @@ def test_comparing_without_measuring_is_a_usage_error(project, flag):
     result.stderr.fnmatch_lines([f"*--benchmark-compare with {flag} would judge nothing*"])
 
 
-def test_comparing_with_workers_is_a_usage_error(project):
-    """pytest-benchmark measures nothing with -n, and passes."""
-    result = project.runpytest_subprocess(*COMPARE, "-n", "2")
+def test_comparing_with_each_worker_doing_everything_is_a_usage_error(project):
+    """Each benchmark would have as many records as there are workers."""
+    result = project.runpytest_subprocess(*COMPARE, "-p", "no:hypothesispytest", "--dist=each", "--tx=2*popen")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*cannot be made with -n*"])
-
-
-def test_measuring_with_workers_fails_each_benchmark(project):
-    """Without comparing, too, nothing passes without a number."""
-    result = project.runpytest_subprocess("benches", "-n", "1")
-    assert result.ret == 1
-    assert result.parseoutcomes()["failed"] == 2
+    result.stderr.fnmatch_lines(["*--dist each would measure everything in every worker*"])
 
 
 def test_disabled_benchmarks_are_unjudged_not_green(project):
@@ -309,7 +302,7 @@ def test_a_users_own_limit_still_counts(project):
             measurement["samples"] = [[value / 8 for value in measurement["samples"][0]]]
             stats = bench["stats"]
             stats["data"] = [value / 8 for value in stats["data"]]
-            stats.update({key: stats[key] / 8 for key in ("min", "max", "median", "mean")})
+            stats.update({key: stats[key] / 8 for key in ("min", "q1", "median", "q3", "max", "mean")})
 
     edit(saved_runs(project)[0], faster_before)
     result = project.runpytest(*COMPARE, "--benchmark-compare-fail=median:50%")

@@ -63,3 +63,20 @@ def test_changed_files_are_relative_to_the_project(checkout):
     assert repository.changed_files(checkout, "HEAD", None) == ["a.py", "part/b.py"]
     assert repository.changed_files(checkout / "part", "HEAD", None) == ["../a.py", "b.py"]
     assert repository.changed_files(checkout / "part", "HEAD", "HEAD") == []
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+def test_the_fingerprint_is_of_code(checkout, tmp_path, monkeypatch, with_git):
+    """Changed and new files of code count; saved runs, notes and what is hidden do not."""
+    if not with_git:
+        monkeypatch.setenv("PATH", "")
+    before = repository.fingerprint(checkout, ignoring="results")
+    for name in ("results/run.py", ".tox/b.py", "out.txt"):
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text("", encoding="utf-8")
+    (checkout / ".gitignore").write_text(".tox\n", encoding="utf-8")
+    assert repository.fingerprint(checkout, ignoring="results") == before
+    (checkout / "new.py").write_text("", encoding="utf-8")
+    added = repository.fingerprint(checkout, ignoring="results")
+    (checkout / "a.py").write_text("a = 2\n", encoding="utf-8")
+    assert len({before, added, repository.fingerprint(checkout, ignoring="results")}) == 3

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.deaths import find_out
 from perfgate.monitor import Monitor, descendants
 from perfgate.results.journal import Journal, read_journal
 from perfgate.watch import LIMIT_SECONDS, SHORTEST_SECONDS, limit_of
@@ -101,9 +100,8 @@ def test_a_hang_is_ended_kept_and_told_with_its_line(watched, tmp_path, journal,
     assert "--perfgate-resume" in said
     (event,) = read_journal(journal).events
     assert (event["id"], event["code"], event["word"]) == ("the benchmark", "hung", "unjudged")
-    death = find_out(0, tmp_path / "stack")
-    assert (death.code, death.place) == ("hung", f" at watched.py:{lines + 2}")
     assert ends(process.monitor)
+    assert not (tmp_path / "stack").exists()  # told, and of no more use
 
 
 def test_a_process_that_ignores_to_be_asked_or_is_stopped_is_killed_with_all_that_it_started(watched, tmp_path):

@@ -107,8 +107,9 @@ def also_changed(run: Run, base: Run) -> Iterator[str]:
 
 
 def _soft_fields(run: Run) -> Mapping[str, str]:
-    process = run.processes[0]
-    return {**run.machine.soft, **process.tunables, "threads": str(process.threads)}
+    each = [{**process.tunables, "threads": str(process.threads)} for process in run.processes]
+    common = {key: value for key, value in each[0].items() if all(other.get(key) == value for other in each)}
+    return {**run.machine.soft, **common}
 
 
 def verdict_line(report: Report) -> str:
@@ -118,11 +119,18 @@ def verdict_line(report: Report) -> str:
         return f"[bold red]FAIL[/] {counts}"
     if not report.records:
         return f"[bold yellow]NOTHING MEASURED[/] {counts}"
-    measured = f"{len(report.records)} measured{', ' if counts else ''}"
+    measured = f"{len(report.records)} measured{', ' if counts else ''}{counts}"
+    if report.run and report.run.status == "interrupted":
+        return f"[bold yellow]INTERRUPTED[/] {measured}; never a baseline"
+    return _unregressed(report, counts, measured)
+
+
+def _unregressed(report: Report, counts: str, measured: str) -> str:
+    """Of a session that ran to its end and in which nothing failed."""
     if report.smoke:
-        return f"[bold green]PASS[/] {measured}{counts}"
+        return f"[bold green]PASS[/] {measured}"
     if not report.compared:
-        return f"[bold]NOT COMPARED[/] {measured}{counts}; add --benchmark-compare to compare with saved runs"
+        return f"[bold]NOT COMPARED[/] {measured}; add --benchmark-compare to compare with saved runs"
     if not report.baseline.runs:
         return f"[bold yellow]NOT JUDGED[/] {counts}{'; this run is the baseline of the next' if report.saved else ''}"
     return f"[bold green]PASS[/] {counts}"

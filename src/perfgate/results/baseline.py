@@ -114,7 +114,7 @@ def find(
         runs=tuple(search.runs),
         problems=tuple(search.problems),
         notes=(*search.notes, *future_notes(search.runs)),
-        absence="" if search.runs else _absence(store, machine, search.problems),
+        absence="" if search.runs else _absence(store, machine, search),
         renamed=renamed or {},
     )
 
@@ -149,9 +149,12 @@ def _is_there(choice: str) -> bool:
         return "/" in choice
 
 
-def _absence(store: Store, machine: Machine, problems: list[str]) -> str:
-    if problems:
-        return f"no usable run of this machine ({machine.slug}); {len(problems)} passed over"
+def _absence(store: Store, machine: Machine, search: Search) -> str:
+    if search.problems:
+        return f"no usable run of this machine ({machine.slug}); {len(search.problems)} passed over"
+    if search.unfit:
+        what = "interrupted or of a dirty tree" if search.strict else "interrupted"
+        return f"no usable run of this machine ({machine.slug}): {search.unfit} are {what}; make one of a commit"
     others = [name for name in store.machines() if name != machine.slug]
     named = [_other_machine(store, name, machine) for name in others[:SHOWN]]
     if len(others) > SHOWN:

@@ -77,6 +77,8 @@ class Search:
     problems: list[str] = field(default_factory=list)
     """Files that were passed over, and why."""
     notes: list[str] = field(default_factory=list)
+    unfit: int = 0
+    """Runs that are no baseline: interrupted ones and, when strict, those of dirty trees."""
 
     def look_through(self, files: Sequence[Path], *, whole_suite: bool = True) -> None:
         """Open files in their order; ``whole_suite`` goes on beyond 20 usable runs until one ran everything."""
@@ -114,6 +116,7 @@ class Search:
         if name is None or (name["stamp"], name["commit"]) != (run.stamp, run.commit["id"][:12]):
             self.problems.append(f"{file}: its name says another time or commit than it does: give it its name back")
             return None
-        dirty = run.commit["dirty"] == "yes"
-        # an interrupted run has numbers of the first benchmarks only
-        return None if run.status != "complete" or (self.strict and dirty) else run
+        # an interrupted run has numbers of the first benchmarks only; nobody can tell what a dirty tree was
+        unfit = run.status != "complete" or (self.strict and run.commit["dirty"] == "yes")
+        self.unfit += unfit
+        return None if unfit else run

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from perfgate.results.document import BLOCK, RECORD, parse_record
 from perfgate.results.reader import loads, read_bytes
 from perfgate.results.record import Machine
 from perfgate.results.shape import Shape, check_shape
+from perfgate.results.writer import sync_folder
 
 try:
     import fcntl
@@ -29,6 +31,7 @@ except ImportError:  # Windows: nobody can tell a living session's journal from 
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".journal"
+LOOKS, LOOK_SECONDS = 5, 0.05  # somebody who looks whether the session lives holds the lock for a moment
 SCHEMA = 1
 EVENTS: dict[str, Shape] = {
     "session": {
@@ -87,7 +90,7 @@ class Journal:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise _unwritable(file, error) from error
-        if not _lock(self._descriptor):
+        if not _lock_soon(self._descriptor):
             os.close(self._descriptor)
             raise UnsavableRun(f"{file.name} is the journal of a session that is still running: let it end first")
         if fcntl is not None:
@@ -108,7 +111,10 @@ class Journal:
         name = f"{session.stamp}-{session.commit['id'][:12]}-{secrets.token_hex(2)}{SUFFIX}"
         journal = cls(folder / name)
         journal.append({"event": "session", "schema": SCHEMA, **dataclasses.asdict(session)})
-        _sync(folder)
+        try:
+            sync_folder(folder)
+        except OSError as error:
+            raise _unwritable(journal.file, error) from error
         return journal
 
     def append(self, event: Mapping[str, Any]) -> None:
@@ -117,7 +123,10 @@ class Journal:
         Raises:
             UnsavableRun: where the disk is full or broken; what was written before stays.
         """
-        line = (json.dumps(event, allow_nan=False, separators=(",", ":"), default=str) + "\n").encode("ascii")
+        try:
+            line = (json.dumps(event, allow_nan=False, separators=(",", ":"), default=str) + "\n").encode("ascii")
+        except (ValueError, TypeError) as error:
+            raise UnsavableRun(f"{self.file.name}: a benchmark has a value that JSON has not ({error})") from error
         before = os.fstat(self._descriptor).st_size
         try:
             while line:  # where the disk fills up, the attempt after a short one says why
@@ -229,23 +238,26 @@ def _opened(file: Path) -> Iterator[int | None]:
         os.close(descriptor)
 
 
+def _lock_soon(descriptor: int) -> bool:
+    """:func:`_lock`, with patience for those who only look whether the session lives."""
+    for _ in range(LOOKS):
+        if _lock(descriptor):
+            return True
+        time.sleep(LOOK_SECONDS)
+    return False
+
+
 def _lock(descriptor: int) -> bool:
     """Whether the file could be locked; the kernel gives the lock back when the process ends, however it does."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # a file system without locks: then nobody can tell
+        return True
     return True
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritable(file: Path, error: OSError) -> UnsavableRun:

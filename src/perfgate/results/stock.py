@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,4 +31,14 @@ def with_text_parameters(benchmark: Mapping[str, Any]) -> dict[str, Any]:
     """A benchmark's document with its parameters as text: objects would be written with their addresses."""
     parameters = benchmark.get("params")
     texts = {key: str(value) for key, value in parameters.items()} if parameters else None
-    return {**benchmark, "params": texts}
+    return {**benchmark, "params": texts, "extra_info": _plain(benchmark.get("extra_info", {}))}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has as it is, and anything else as text: an odd note must not cost the run."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    known = value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value))
+    return value if known else str(value)

@@ -39,7 +39,7 @@ def write_new(folder: Path, stem: str, content: bytes) -> Path:
                 continue
             break
     try:
-        _sync_folder(folder)
+        sync_folder(folder)
     except OSError:  # what may not be there after a power loss must not look saved
         _remove(target)
         raise
@@ -56,7 +56,7 @@ def try_out(folder: Path) -> None:
         target = _new_temporary(folder)
         publish(temporary, target)
         try:
-            _sync_folder(folder)
+            sync_folder(folder)
         finally:
             _remove(target)
 
@@ -71,7 +71,7 @@ def replace_file(file: Path, content: bytes) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         with temporary_file(file.parent, content) as temporary:
             temporary.replace(file)
-        _sync_folder(file.parent)
+        sync_folder(file.parent)
     except OSError as error:
         raise unsavable(file.parent, error) from error
     return file
@@ -152,7 +152,12 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make sure that new names in ``folder`` survive a loss of power.
+
+    Raises:
+        OSError: where the disk is broken; a file system that cannot do this is none.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

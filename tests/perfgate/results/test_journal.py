@@ -286,7 +286,7 @@ def test_short_writes_are_completed(journal, monkeypatch):
 
 def test_a_value_that_json_does_not_have_is_never_written(journal):
     """NaN would make the line unreadable."""
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(UnsavableRun, match="not JSON compliant"):
         journal.append({**OUTCOME, "reason": float("nan")})
     assert read_journal(left(journal)).events == ()
 
