@@ -169,3 +169,62 @@ def test_other_branches_are_no_history_at_all_when_strict(regressed):
     result = regressed.runpytest(*COMPARE, "-k", "test_plain", "--perfgate-strict")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["FAIL 1 unjudged"])
+
+
+def test_a_session_that_ends_early_without_a_reason_is_not_complete(project):
+    """Whoever ended it: what did not run is named, and the run is nobody's baseline."""
+    (project.path / "benches" / "test_tiny.py").write_text(
+        """
+import pytest
+from workloads import MLP
+
+def test_first(measure):
+    measure(MLP(batch_size=4, width=8, image_size=4).train_step())
+
+def test_second(measure):
+    measure(MLP(batch_size=4, width=8, image_size=4).train_step())
+    pytest.exit("enough", returncode=0)
+""",
+        encoding="utf-8",
+    )
+    result = project.runpytest("benches")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*test_second*not run: the session ended before*"])
+    (saved,) = saved_runs(project)
+    assert json.loads(saved.read_text(encoding="utf-8"))["perfgate"]["status"] == "interrupted"
+
+
+def test_files_that_cannot_be_collected_make_a_part_of_the_suite(project):
+    """Or their benchmarks would be missing from what counts as the whole."""
+    (project.path / "benches" / "test_broken.py").write_text("import nothing_of_this_name", encoding="utf-8")
+    project.runpytest("benches", "--continue-on-collection-errors", "-k", "test_plain")
+    (saved,) = saved_runs(project)
+    assert json.loads(saved.read_text(encoding="utf-8"))["perfgate"]["scope"]["full"] is False
+
+
+def test_a_gpu_is_expected_of_workers_too(project):
+    """Before any starts, also where nothing is compared."""
+    result = project.runpytest("benches", "-n1", "--perfgate-expect=gpu", "--perfgate-device=cpu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*expect gpu*"])
+
+
+def test_an_odd_note_costs_nothing(project):
+    """What JSON does not have is kept as text."""
+    (project.path / "benches" / "test_tiny.py").write_text(
+        """
+def test_noted(benchmark):
+    benchmark.extra_info |= {"ratio": float("nan"), (1, 2): {3}}
+    benchmark(sum, [1, 2])
+""",
+        encoding="utf-8",
+    )
+    assert project.runpytest("benches", "--perfgate-results=results").ret == 0
+    (saved,) = saved_runs(project)
+    noted = json.loads(saved.read_text(encoding="utf-8"))["benchmarks"][0]["extra_info"]
+    assert noted == {"ratio": "nan", "(1, 2)": "{3}"}
+
+
+def test_only_collecting_says_nothing_about_a_comparison(project):
+    """It is no gate."""
+    assert project.runpytest(*COMPARE, "--collect-only").ret == 0
