@@ -30,11 +30,15 @@ SHOWN_FRAMES = 12  # of the stack, innermost first
 class Monitor:
     """What is known of the watched process."""
 
-    def __init__(self, pid: int, number: int, stack: str, *, quiet: bool) -> None:
-        """``number`` is the signal that makes it write to the file ``stack``; ``quiet`` lets others tell."""
+    def __init__(self, pid: int, number: int, stack: str, *, quiet: bool, controller: int = 0) -> None:
+        """``number`` is the signal that makes it write to the file ``stack``; ``quiet`` lets others tell.
+
+        ``controller`` is the process that it must not outlive; 0 for none.
+        """
         self.pid, self.number, self.stack, self.quiet = pid, number, stack, quiet
         self.name, self.seconds, self.journal = "", 0.0, ""
         self.deadline: float | None = None
+        self.controller = controller
 
     def run(self) -> None:
         """Watch until the process says goodbye, hangs or dies."""
@@ -47,6 +51,8 @@ class Monitor:
                 return None
             if received == b"" or (not ready and os.getppid() != self.pid):  # loaders' workers may hold the pipe open
                 return self.tell_of_death()
+            if self.controller and parent_of(self.pid) not in {0, self.controller}:
+                return self.end_orphan()
             if self.deadline is not None and time.monotonic() > self.deadline:
                 return self.end_hang()
 
@@ -84,6 +90,12 @@ class Monitor:
                     return self.run()  # it heard, and takes its time to save what it has
         return self._forget()
 
+    def end_orphan(self) -> None:
+        """A worker whose controller was killed measures for nobody, and in the way of the next session."""
+        for each in [self.pid, *(each for each in descendants(self.pid) if each != os.getpid())]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)
+
     def tell_of_death(self) -> None:
         """The process ended without a goodbye."""
         if self.name:
@@ -117,6 +129,13 @@ class Monitor:
         return ""
 
 
+def parent_of(pid: int) -> int:
+    """The process that started ``pid``, or whoever took it over; 0 where the kernel does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", encoding="utf-8") as stream:
+        return int(stream.read().rpartition(")")[2].split()[1])
+    return 0
+
+
 def descendants(pid: int) -> list[int]:
     """All processes that ``pid`` started, and those that these started; none where the kernel does not tell."""
     found: list[int] = []
@@ -129,4 +148,5 @@ def descendants(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    Monitor(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], quiet=sys.argv[4] == "quiet").run()
+    watched, number, controller = map(int, sys.argv[1:4])
+    Monitor(watched, number, sys.argv[4], quiet=controller != 0, controller=controller).run()

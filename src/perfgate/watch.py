@@ -42,9 +42,10 @@ class Watch:
         self._file = stack.open("a", encoding="utf-8")
         self._number = getattr(signal, "SIGRTMIN", signal.SIGUSR2 - 7) + 7
         faulthandler.register(self._number, file=self._file, all_threads=True)
-        words = [sys.executable, "-I", "-S", monitor.__file__, str(os.getpid()), str(int(self._number)), str(stack)]
+        controller = os.getppid() if terminal is None else 0
+        numbers = map(str, (os.getpid(), int(self._number), controller))
         self._process = subprocess.Popen(
-            [*words, "quiet" if terminal is None else "aloud"],
+            [sys.executable, "-I", "-S", monitor.__file__, *numbers, str(stack)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL if terminal is None else terminal,

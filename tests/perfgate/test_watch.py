@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.deaths import find_out
 from perfgate.monitor import Monitor, descendants
 from perfgate.results.journal import Journal, read_journal
 from perfgate.watch import LIMIT_SECONDS, SHORTEST_SECONDS, limit_of
@@ -182,12 +183,34 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert "ended in the middle of the benchmark" in process.communicate()[1]
 
 
-@pytest.mark.parametrize("act", ["os.kill(os.getpid(), signal.SIGKILL)", PYTHON], ids=["death", "hang"])
-def test_where_a_controller_tells_the_monitor_is_silent(watched, act):
+def test_where_a_controller_tells_the_monitor_is_silent_about_a_death(watched):
     """It is told once."""
-    process = watched(f"watch.begin('the benchmark', 0.2)\n{act}\n", mode="quiet")
+    process = watched("watch.begin('the benchmark', 60.0)\nos.kill(os.getpid(), signal.SIGKILL)\n", mode="quiet")
     assert process.communicate()[1] == ""
     assert ends(process.monitor)
+
+
+def test_where_a_controller_tells_the_monitor_leaves_it_the_stack_of_a_hang(watched, tmp_path):
+    """With the line, and what the limit was."""
+    process = watched(f"watch.begin('the benchmark', 0.2)\n{PYTHON}\n", mode="quiet")
+    assert process.communicate()[1] == ""
+    assert ends(process.monitor)
+    death = find_out(0, tmp_path / "stack")
+    assert (death.code, death.place) == ("hung", f" at watched.py:{len(OPENING.splitlines()) + 2}")
+    assert "0.2 s" in death.reason
+
+
+def test_a_worker_whose_controller_was_killed_is_ended(tmp_path, journal):
+    """It would measure for nobody, and beside the next session."""
+    file = tmp_path / "worker.py"
+    file.write_text(f"{OPENING}print(os.getpid(), flush=True)\ntime.sleep(1000)\n", encoding="utf-8")
+    words = ["sh", "-c", '"$@" & wait', "sh", sys.executable, file, tmp_path / "stack", journal, "quiet"]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True) as controller:
+        monitor, worker = int(controller.stdout.readline()), int(controller.stdout.readline())
+        assert not is_gone(worker)
+        controller.kill()
+    assert ends(worker)
+    assert ends(monitor)
 
 
 def test_the_terminals_interrupt_is_not_for_the_monitor(watched):
