@@ -19,10 +19,10 @@ import pytest
 
 from perfgate import deaths
 from perfgate.deaths import Death
-from perfgate.errors import PerfgateError
+from perfgate.errors import PerfgateError, UnsavableRun
 from perfgate.report.text import line
 from perfgate.shares import LOCKED, Share, environment_of
-from perfgate.stash import COLLECTED, DESELECTED, FAILURE, is_benchmark
+from perfgate.stash import COLLECTED, DESELECTED, FAILURE
 from perfgate.verdict.verdicts import Verdict, unjudged
 
 if TYPE_CHECKING:
@@ -208,7 +208,10 @@ class WorkerHooks:
         gate.harvest.sink = self._collect
 
     def _collect(self, event: Mapping[str, Any]) -> None:
-        self._events.append(json.dumps(event, allow_nan=False, default=str))
+        try:
+            self._events.append(json.dumps(event, allow_nan=False, default=str))
+        except (ValueError, TypeError) as error:
+            raise UnsavableRun(f"a benchmark has a value that JSON has not ({error})") from error
 
     @property
     def stack(self) -> Path | None:
@@ -239,14 +242,20 @@ class WorkerHooks:
                 self._told = True
         if self._gate.lost:
             report.perfgate_stop = self._gate.lost  # type: ignore[attr-defined]
+        elif report.when == "teardown" and report.passed:
+            self._leave_poisoned()  # the controller's report of that stands for this one: JUnit wants one of each
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """After a fault that poisons the process, leave: the next benchmark gets a fresh one."""
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """Leave also where the teardown failed."""
         result = yield
-        if self._gate.poisoned and is_benchmark(item) and self.stack:
+        self._leave_poisoned()
+        return result
+
+    def _leave_poisoned(self) -> None:
+        """After a fault that poisons the process, leave: the next benchmark gets a fresh one."""
+        if self._gate.poisoned and self.stack:
             with self.stack.open("a", encoding="utf-8") as file:
                 file.write(f"{deaths.LEFT}{self._gate.poisoned}\n")
             self._gate.close()
             os._exit(LEAVING)
-        return result
