@@ -19,11 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfgate.errors import DeviceBusy
-
-try:
-    import fcntl
-except ImportError:  # Windows has no flock, and no self-hosted GPU runners of this kind
-    fcntl = None  # type: ignore[assignment]
+from perfgate.results.exclusive import lock
 
 FOLDER = "/tmp/perfgate-locks"  # noqa: S108 - shared by all users on purpose: sticky, and files are never followed
 GLANCE_SECONDS = 1.0
@@ -53,7 +49,7 @@ class _Lock:
         except BaseException:
             self.close()
             raise
-        if fcntl is not None:
+        if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.close)  # a loader's worker that lives on must not hold it
         with contextlib.suppress(OSError):  # the disk is full: others will not know who it is
             os.ftruncate(self._descriptor, 0)
@@ -62,7 +58,7 @@ class _Lock:
     def _wait(self, device: str, wait_seconds: float, say: Callable[[str], object]) -> None:
         deadline = time.monotonic() + wait_seconds
         told = False
-        while not _lock(self._descriptor):
+        while not lock(self._descriptor):
             holder = _holder(self._descriptor)
             if time.monotonic() >= deadline:
                 raise DeviceBusy(
@@ -111,18 +107,6 @@ def _regular(descriptor: int, file: Path) -> int:
         os.close(descriptor)
         raise DeviceBusy(f"{file} is no regular file: remove it, or name another folder in PERFGATE_LOCKS")
     return descriptor
-
-
-def _lock(descriptor: int) -> bool:
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: then nobody can tell
-        return True
-    return True
 
 
 def _myself() -> bytes:

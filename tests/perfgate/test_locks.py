@@ -11,6 +11,7 @@ import pytest
 
 from perfgate import locks
 from perfgate.errors import DeviceBusy
+from perfgate.results import exclusive
 
 HOLDER = """
 import sys
@@ -221,6 +222,6 @@ def test_lock_files_are_for_all_users(folder):
 
 def test_without_locks_on_this_system_suites_run_all_the_same(monkeypatch):
     """Windows has no flock."""
-    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.setattr(exclusive, "fcntl", None)
     with locks.hold(["core-0"]):
         assert is_free("core-0")

@@ -20,15 +20,11 @@ from typing import Any
 from perfgate.errors import UnreadableRun, UnsavableRun
 from perfgate.results.consistency import check_stock
 from perfgate.results.document import BLOCK, RECORD, parse_record
+from perfgate.results.exclusive import lock
 from perfgate.results.reader import loads, read_bytes
 from perfgate.results.record import Machine
 from perfgate.results.shape import Shape, check_shape
 from perfgate.results.writer import sync_folder
-
-try:
-    import fcntl
-except ImportError:  # Windows: nobody can tell a living session's journal from a dead one's
-    fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".journal"
 LOOKS, LOOK_SECONDS = 5, 0.05  # somebody who looks whether the session lives holds the lock for a moment
@@ -93,7 +89,7 @@ class Journal:
         if not _lock_soon(self._descriptor):
             os.close(self._descriptor)
             raise UnsavableRun(f"{file.name} is the journal of a session that is still running: let it end first")
-        if fcntl is not None:
+        if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.close)  # a loader's worker that lives on is no living session
         try:
             self._end_torn_line()
@@ -222,7 +218,7 @@ _read_event = parse_event
 def _is_live(file: Path) -> bool:
     """Whether a session is writing it."""
     with _opened(file) as descriptor:
-        return descriptor is not None and not _lock(descriptor)
+        return descriptor is not None and not lock(descriptor)
 
 
 @contextlib.contextmanager
@@ -239,25 +235,12 @@ def _opened(file: Path) -> Iterator[int | None]:
 
 
 def _lock_soon(descriptor: int) -> bool:
-    """:func:`_lock`, with patience for those who only look whether the session lives."""
+    """:func:`lock`, with patience for those who only look whether the session lives."""
     for _ in range(LOOKS):
-        if _lock(descriptor):
+        if lock(descriptor):
             return True
         time.sleep(LOOK_SECONDS)
     return False
-
-
-def _lock(descriptor: int) -> bool:
-    """Whether the file could be locked; the kernel gives the lock back when the process ends, however it does."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: then nobody can tell
-        return True
-    return True
 
 
 def _unwritable(file: Path, error: OSError) -> UnsavableRun:

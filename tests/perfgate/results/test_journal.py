@@ -11,7 +11,7 @@ import time
 import pytest
 
 from perfgate.errors import UnreadableRun, UnsavableRun
-from perfgate.results import journal as journals
+from perfgate.results import exclusive
 from perfgate.results.journal import SCHEMA, Journal, Session, check_event, parse_event, read_journal, unfinished
 from tests.conftest import MACHINE, record, times
 
@@ -330,7 +330,7 @@ def test_statistics_that_disagree_with_their_samples_are_refused():
 
 def test_without_locks_on_this_system_journals_are_written_all_the_same(tmp_path, monkeypatch):
     """Windows has no flock."""
-    monkeypatch.setattr(journals, "fcntl", None)
+    monkeypatch.setattr(exclusive, "fcntl", None)
     made = Journal.create(tmp_path, SESSION)
     assert unfinished(tmp_path) == [made.file]
     made.close()
