@@ -145,7 +145,9 @@ def environment_of(share: Share, device: str) -> dict[str, str]:
     Raises:
         SettingsError: where there are fewer GPUs than shares.
     """
-    found = {VARIABLE: str(share), WORKERS: str(share.count)}
+    found = {VARIABLE: str(share)}
+    if share.count > 1:  # one worker measures as none does
+        found[WORKERS] = str(share.count)
     if device == "cuda" and share.count > 1:
         import torch
 
