@@ -11,8 +11,7 @@ import pytest
 from perfgate import shares
 from perfgate.errors import PerfgateError
 from perfgate.limits import SHM_BYTES, shortages
-from perfgate.report.text import line
-from perfgate.stash import TERMINAL, is_worker
+from perfgate.stash import TERMINAL, is_worker, say
 from perfgate.watch import Watch
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def open_session(config: pytest.Config, gate: Gate, benchmarks: Sequence[pytest.
         _take_share(gate)
         if not gate.wishes.smoke and shares.LOCKED not in os.environ:
             several = any(item.get_closest_marker("multigpu") for item in benchmarks)
-            gate.occupy(all_gpus=several, say=lambda text: _say(config, text))
+            gate.occupy(all_gpus=several, say=lambda text: say(config, text))
     except PerfgateError as error:
         if not distributed:
             raise pytest.UsageError(str(error)) from error
@@ -48,7 +47,7 @@ def open_session(config: pytest.Config, gate: Gate, benchmarks: Sequence[pytest.
     _watch(config, gate)
     loads = any(item.get_closest_marker("loader") for item in benchmarks)
     for text in () if distributed else shortages(SHM_BYTES if loads else 0):
-        _say(config, text)
+        say(config, text)
     gate.open = True
 
 
@@ -74,9 +73,3 @@ def _watch(config: pytest.Config, gate: Gate) -> None:
         gate.resources.watch_over(config.stash[TERMINAL])
     if gate.keeping and gate.resources.watch:
         gate.keeping.announce_to(gate.resources.watch.journal)
-
-
-def _say(config: pytest.Config, text: str) -> None:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        reporter.write_line(f"perfgate: {line(text)}")

@@ -38,3 +38,12 @@ def is_worker(config: pytest.Config) -> bool:
 def is_benchmark(item: pytest.Item) -> bool:
     """Whether a test measures."""
     return bool({"measure", "benchmark"} & set(getattr(item, "fixturenames", ())))
+
+
+def say(config: pytest.Config, text: str) -> None:
+    """Show a line of our own, where anything is shown."""
+    from perfgate.report.text import line
+
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(f"perfgate: {line(text)}")

@@ -20,9 +20,8 @@ import pytest
 from perfgate import deaths
 from perfgate.deaths import Death
 from perfgate.errors import PerfgateError, UnsavableRun
-from perfgate.report.text import line
 from perfgate.shares import LOCKED, Share, environment_of
-from perfgate.stash import COLLECTED, DESELECTED, FAILURE
+from perfgate.stash import COLLECTED, DESELECTED, FAILURE, say
 from perfgate.verdict.verdicts import Verdict, unjudged
 
 if TYPE_CHECKING:
@@ -62,14 +61,9 @@ class ControllerHooks:
             if wishes.compare or wishes.resume:
                 self._gate.check_share()
                 self._prepare()
-                self._gate.occupy(all_gpus=True, say=self._say)
+                self._gate.occupy(all_gpus=True, say=lambda text: say(self._config, text))
         except PerfgateError as error:
             raise pytest.UsageError(str(error)) from error
-
-    def _say(self, text: str) -> None:
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            reporter.write_line(f"perfgate: {line(text)}")
 
     def _prepare(self) -> None:
         if not self._prepared:

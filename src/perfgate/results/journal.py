@@ -167,14 +167,14 @@ def read_journal(file: Path) -> Unfinished:
         UnreadableRun: where not even the first line tells which session it is of.
     """
     lines = read_bytes(file).decode("ascii", errors="replace").split("\n")  # one bad line must not hide the others
-    session = _read_event(lines[0], f"{file}:1")
+    session = parse_event(lines[0], f"{file}:1")
     if session["event"] != "session" or session["schema"] > SCHEMA:
         raise UnreadableRun(f"{file}: no journal of this version of perfgate (schema {SCHEMA}): update, or remove it")
     events, problems = [], []
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
             try:
-                events.append(_read_event(line, f"{file}:{number}"))
+                events.append(parse_event(line, f"{file}:{number}"))
             except UnreadableRun as error:
                 torn = "half written when the session ended" if number == len(lines) else str(error)
                 problems.append(f"{file.name}, line {number}, left out: {torn}")
@@ -210,9 +210,6 @@ def parse_event(line: str, source: str) -> dict[str, Any]:
         UnreadableRun: where it is none.
     """
     return check_event(loads(line, source), source)
-
-
-_read_event = parse_event
 
 
 def _is_live(file: Path) -> bool:
