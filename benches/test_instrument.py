@@ -22,13 +22,16 @@ ROUNDS = 1000
 class BareLoop:
     """Two readings of the clock around an empty function, kept in a list."""
 
-    samples, training, compiled, repeatable, expected, tolerance = ROUNDS, False, False, True, "slower", Tolerance()
+    samples, training, compiled, repeatable, tolerance = ROUNDS, False, False, True, Tolerance()
 
     def __init__(self):
         self.identity = {"step": type(self).__name__, "rounds": ROUNDS}
 
     def __str__(self):
         return f"{ROUNDS} empty rounds/loop/{type(self).__name__}"
+
+    def expected_against(self, plain):
+        return "slower"
 
     def unsuitable(self, device):
         return None
@@ -52,6 +55,9 @@ class BareLoop:
             self.work()
             self.seconds.append(time.perf_counter() - start)
 
+    def run_uncompiled(self):
+        self.run()
+
     def outcome(self):
         self.run()
         return Outcome("identical", {"rounds": torch.tensor(len(self.seconds))})
@@ -67,6 +73,9 @@ class BareLoop:
 
     def counts(self):
         return {}
+
+    def figures(self):
+        return ()
 
     def proof(self, counts):
         return {}

@@ -30,6 +30,7 @@ PerfgateError
     ├── WrongResult          the variant does not compute what its plain twin computes
     ├── NotInEffect          the technique under test does nothing
     ├── StateLeak            global state was changed and not put back
+    ├── CannotCompile        torch.compile cannot take the model
     ├── DeviceLost           the GPU fell off the bus or needs a reset
     └── Recompiled           compiled code was compiled again inside the timed rounds
 """
@@ -220,6 +221,12 @@ class DeviceLost(MeasurementError):
     """The GPU fell off the bus or needs a reset: nothing on it can be measured any more."""
 
     code = "device-lost"
+
+
+class CannotCompile(MeasurementError):
+    """torch.compile cannot take the model."""
+
+    code = "cannot-compile"
 
 
 class Recompiled(MeasurementError):

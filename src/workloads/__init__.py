@@ -3,9 +3,8 @@
 Knows neither pytest nor perfgate; ``python -m workloads train`` really trains with the same parts.
 """
 
-from workloads.loading import LoadingStep
 from workloads.models import MLP, ResNet18, ResNet18Cifar, Transformer
-from workloads.steps import InferenceStep, Step, TrainStep
+from workloads.steps import InferenceStep, LoadingStep, Step, TrainStep
 from workloads.workload import NotInEffect, Optimization, Parts, Tolerance, Unsuitable, Workload
 
 __all__ = [

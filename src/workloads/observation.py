@@ -1,4 +1,4 @@
-"""What the layers of a model really produced in one step, seen through forward hooks."""
+"""What one step really did: what its layers produced, seen through hooks, and which operators were dispatched."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @dataclass
@@ -37,3 +38,17 @@ def observe_activations(model: nn.Module) -> Iterator[Activations]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+class OperatorNames(TorchDispatchMode):
+    """Names of the operators that an eager step dispatches; under a compiler it would see another program."""
+
+    def __init__(self) -> None:
+        """Starts with none."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note the name and go on."""
+        self.names.add(func.name())
+        return func(*args, **(kwargs or {}))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -14,10 +15,11 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
 
-    from workloads.loading import LoadingStep
-    from workloads.steps import InferenceStep, TrainStep
+    from workloads.steps import InferenceStep, LoadingStep, TrainStep
 
 Expectation = Literal["faster", "same", "slower", "any"]
+Call = Callable[[], Tensor]
+"""One whole step; returns the loss, or the outputs in inference."""
 
 
 class NotInEffect(Exception):
@@ -56,7 +58,8 @@ class Tolerance:
 class Parts:
     """Everything a step is made of; an optimization may change any of it.
 
-    ``forward`` maps inputs to outputs, ``backward`` takes the loss, ``update`` takes the optimizer.
+    ``forward`` maps inputs to outputs, ``backward`` takes the loss, ``update`` takes the optimizer. ``gradients`` does
+    the first two and the loss between them; a technique that splits the batch replaces it.
     """
 
     model: nn.Module
@@ -68,7 +71,14 @@ class Parts:
     forward: Callable[[Tensor], Tensor]
     backward: Callable[[Tensor], None] = lambda loss: loss.backward()
     update: Callable[[torch.optim.Optimizer], None] = lambda optimizer: optimizer.step()
+    gradients: Callable[[Parts], tuple[Tensor, Tensor]] = lambda parts: gradients_of(parts, parts.inputs, parts.targets)
+    """Leaves gradients in the parameters; returns the detached loss and the outputs."""
+    optimizer: type[torch.optim.Optimizer] = torch.optim.SGD
     optimizer_arguments: dict[str, Any] = field(default_factory=dict)
+    grad_mode: Callable[[], AbstractContextManager[Any]] = torch.no_grad
+    """Entered around every forward pass of an inference step."""
+    uncompiled: Callable[[Tensor], Tensor] | None = None
+    """What ``forward`` was before a compiled artefact took its place; operators and FLOPs are counted on it."""
     loader_arguments: dict[str, Any] = field(default_factory=dict)
     non_blocking: bool = False
     """Whether batches are copied to the device without waiting."""
@@ -80,13 +90,15 @@ class Parts:
 class Observation:
     """What one step was seen to do, as material for an optimization's proof.
 
-    ``counts`` come from whoever measures (operators, compiled graphs, kernel launches ...).
+    ``counts`` come from whoever measures (compiled graphs, kernel launches, peak bytes of the step and its twin ...).
     """
 
     parts: Parts
     outputs: Tensor | None
     activation_dtypes: frozenset[torch.dtype]
     channels_last_activations: int
+    operators: frozenset[str]
+    """Names of the operators that were dispatched, such as ``aten::mm``; empty for compiled steps."""
     counts: Mapping[str, int]
     facts: Mapping[str, Any]
     """What the step itself knows, such as the loader's workers that really delivered samples."""
@@ -109,6 +121,10 @@ class Optimization:
     """Whether the step runs compiled code, which decides how operators are counted."""
     keeps_shapes: ClassVar[bool] = True
     """Whether every parameter keeps its shape; without, outputs are compared instead of movements."""
+    kinds: ClassVar[frozenset[str]] = frozenset({"train", "inference"})
+    """Kinds of step it can be used in: train, inference, load, epoch."""
+    slot: ClassVar[str] = ""
+    """What it decides alone: two techniques of one slot cannot be stacked. Empty: its own name."""
 
     def __str__(self) -> str:
         """The stable slug: the name and the parameters."""
@@ -119,11 +135,21 @@ class Optimization:
         """Why this cannot be used there, with the remedy; ``None`` if it can."""
         return None
 
+    def clash(self, other: Optimization) -> str | None:
+        """Why this cannot be stacked with ``other``; ``None`` if it can. Asked both ways round."""
+        if (self.slot or self.name) != (other.slot or other.name):
+            return None
+        return f"{self} and {other} both decide the {self.slot or self.name}: choose one"
+
     def apply(self, parts: Parts) -> None:
         """Change ``parts`` so that the technique is in effect."""
 
     def reference(self, parts: Parts) -> None:
         """Change the *plain* parts so that they must give the same result (pruning zeroes the same weights)."""
+
+    def wrap(self, parts: Parts, call: Call, optimizer: torch.optim.Optimizer | None) -> Call:
+        """Replace the whole step, for instance by a graph of it; ``optimizer`` is ``None`` in inference."""
+        return call
 
     def active(self) -> AbstractContextManager[None]:
         """Global state that holds while the step runs; entered and left outside the timed part."""
@@ -136,6 +162,34 @@ class Optimization:
             NotInEffect: when it is not.
         """
         raise NotImplementedError
+
+
+def gradients_of(parts: Parts, inputs: Tensor, targets: Tensor, *, share: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Forward, loss and backward of one batch, or of the ``share`` of one that ``inputs`` are.
+
+    Returns:
+        The loss (detached, times ``share``) and the outputs.
+
+    Raises:
+        Unsuitable: where the loss is not a single number.
+    """
+    outputs = parts.forward(inputs)
+    loss = parts.loss(outputs, targets)
+    if loss.dim():
+        raise Unsuitable(f"the loss has shape {tuple(loss.shape)}, expected a single number: average it")
+    if share != 1.0:
+        loss = loss * share
+    parts.backward(loss)
+    return loss.detach(), outputs
+
+
+def clashes(optimizations: Iterable[Optimization]) -> str | None:
+    """Why these cannot be stacked; ``None`` if they can."""
+    for first, second in itertools.combinations(optimizations, 2):
+        reason = first.clash(second) or second.clash(first)
+        if reason:
+            return reason
+    return None
 
 
 def changed_parameters(instance: Workload | Optimization) -> dict[str, Any]:
@@ -196,6 +250,17 @@ class Workload:
         pairs = [samples[index % len(samples)] for index in range(self.batch_size)]  # type: ignore[arg-type]
         return torch.stack([pair[0] for pair in pairs]), torch.stack([torch.as_tensor(pair[1]) for pair in pairs])
 
+    def _checked_batch(self) -> tuple[Tensor, Tensor]:
+        batch = self.batch()
+        if len(batch) != 2 or not all(isinstance(each, Tensor) for each in batch):
+            raise Unsuitable(f"{self.name}: batch() must give two tensors, inputs and targets")
+        sizes = [len(each) if each.dim() else 0 for each in batch]
+        if sizes != [self.batch_size] * 2:
+            raise Unsuitable(
+                f"{self.name}: batch() gave {sizes[0]} inputs and {sizes[1]} targets, not {self.batch_size}"
+            )
+        return batch
+
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy of ``outputs`` (batch, classes) against ``targets`` (batch)."""
         return nn.functional.cross_entropy(outputs, targets)
@@ -204,11 +269,19 @@ class Workload:
         """How many of the samples are classified correctly."""
         return int((outputs.argmax(dim=-1) == targets).sum())
 
+    def blocks(self, model: nn.Module) -> list[nn.Module]:
+        """The repeated parts of ``model``: the outermost composite members of its lists of layers."""
+        return list(_blocks(model))
+
     def parts(self, device: torch.device, *, training: bool) -> Parts:
-        """Model and batch on ``device``, seeded so that every call gives the same."""
+        """Model and batch on ``device``, seeded so that every call gives the same.
+
+        Raises:
+            Unsuitable: where the batch is not two tensors of ``batch_size`` samples.
+        """
         torch.manual_seed(self.seed)
         model = self.model().to(device).train(training)
-        inputs, targets = (tensor.to(device) for tensor in self.batch())
+        inputs, targets = (tensor.to(device) for tensor in self._checked_batch())
         return Parts(
             model=model,
             inputs=inputs,
@@ -233,9 +306,18 @@ class Workload:
 
     def loading_step(self, *optimizations: Optimization) -> LoadingStep:
         """One epoch through a DataLoader, each batch copied to the device."""
-        from workloads.loading import LoadingStep
+        from workloads.steps import LoadingStep
 
         return LoadingStep(self, optimizations)
+
+
+def _blocks(module: nn.Module) -> Iterator[nn.Module]:
+    for child in module.children():
+        listed = isinstance(module, (nn.Sequential, nn.ModuleList))
+        if listed and any(True for _ in child.children()):
+            yield child
+        else:
+            yield from _blocks(child)
 
 
 def in_order(optimizations: tuple[Optimization, ...]) -> Iterator[Optimization]:

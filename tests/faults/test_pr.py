@@ -438,7 +438,7 @@ import torch
 from workloads import MLP
 from workloads.optimizations import Workers
 torch.cuda.is_initialized = lambda: True
-from workloads.loading import LoadingStep
+from workloads.steps.loading import LoadingStep
 step = MLP(batch_size=32, image_size=4).loading_step(Workers(1))
 if __name__ == "__main__":
     step.build(torch.device("cpu"))

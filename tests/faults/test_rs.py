@@ -18,9 +18,9 @@ from perfgate import limits
 from perfgate.faults import recognise
 from perfgate.watch import SHORTEST_SECONDS
 from workloads import cores
-from workloads.loading import WORKER_TIMEOUT_SECONDS
 from workloads.models import CATALOGUE, MLP
 from workloads.optimizations import Workers
+from workloads.steps.loading import WORKER_TIMEOUT_SECONDS
 
 CPU = torch.device("cpu")
 RECOGNISING = """

@@ -114,8 +114,10 @@ def test_tolerances_widen():
 
 def test_the_expected_direction_of_a_stack():
     """Its members', if they agree."""
-    assert TINY.train_step(AMP()).expected == "faster"
-    assert TINY.train_step().expected == "any"
+    plain = TINY.train_step()
+    assert TINY.train_step(AMP()).expected_against(plain) == "faster"
+    assert plain.expected_against(TINY.train_step(AMP())) == "slower"
+    assert plain.expected_against(plain) == "any"
 
 
 @pytest.mark.parametrize(

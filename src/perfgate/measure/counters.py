@@ -82,6 +82,16 @@ class CompileCounts:
         return CompileCounts(self.graphs - earlier.graphs, self.breaks - earlier.breaks)
 
 
+def compiler_complaint(error: BaseException) -> str | None:
+    """The first line of what dynamo or inductor could not do, with the remedy; ``None`` for any other error."""
+    from torch._dynamo.exc import TorchDynamoException
+
+    if not isinstance(error, TorchDynamoException):
+        return None
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return f"{first} (TORCHDYNAMO_VERBOSE=1 shows where; leave the technique out for this model with -k)"
+
+
 def compile_counts() -> CompileCounts:
     """Dynamo's counters: a private interface, read only here; a test fails when it changes."""
     from torch._dynamo.utils import counters

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 
 from perfgate.measure.clock import Timing
+from perfgate.measure.step import Figure
 from perfgate.results.record import Better, Kind, Measurement
 
 DIGITS = 8  # of a saved sample: finer than any clock here, and half the size of the file
@@ -39,22 +39,33 @@ def unjudged(measurement: Measurement) -> Measurement:
     return dataclasses.replace(measurement, kind="sampled", better="neither", table={}, note="differs from run to run")
 
 
-def speedup(variant: Sequence[Timing], plain: Sequence[Timing]) -> Measurement:
+def speedup(variant: Sequence[Timing], plain: Sequence[Timing], *, samples_ratio: float = 1.0) -> Measurement:
     """How many times faster the variant is than plain: one ratio per A B B A, the geometric mean of its two pairs.
 
     A round that follows its own kind finds its data in the caches and is faster than one that follows the twin; only
-    within a whole A B B A does each side have one of either.
+    within a whole A B B A does each side have one of either. ``samples_ratio`` is the variant's samples per round over
+    the twin's: where they differ, times per sample are compared.
     """
-    ratios = [theirs.wall_seconds / ours.wall_seconds for ours, theirs in zip(variant, plain, strict=True)]
+    ratios = [
+        samples_ratio * theirs.wall_seconds / ours.wall_seconds for ours, theirs in zip(variant, plain, strict=True)
+    ]
     if len(ratios) > 1:
         ratios = [math.sqrt(first * second) for first, second in zip(ratios[::2], ratios[1::2], strict=True)]
     return sampled("speedup", "1", ratios, better="higher", kind="paired")
 
 
-def compile_time(first_call_seconds: float, timings: Sequence[Timing]) -> Measurement:
-    """What the first call took beyond a steady round: capturing, generating and compiling code, with a cold cache."""
-    steady = statistics.median(each.wall_seconds for each in timings) if timings else 0.0
-    return sampled("compile_seconds", "s", [first_call_seconds - steady])
+def figure(found: Figure) -> Measurement:
+    """What only the subject could tell."""
+    if found.exact and len(found.values) == 1:
+        return Measurement(
+            metric=found.name,
+            unit=found.unit,
+            better=found.better,
+            kind="counted",
+            samples=(found.values,),
+            note=found.note,
+        )
+    return sampled(found.name, found.unit, found.values, better=found.better, note=found.note)
 
 
 def side_measurements(

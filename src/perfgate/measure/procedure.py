@@ -1,6 +1,6 @@
 """The procedure: every pass of one benchmark in its order, each in a part of its own.
 
-build and first call -> same result -> warm-up -> timed rounds -> counters, memory, energy -> proof -> record
+build, first call -> same result -> warm-up -> timed rounds -> counters, memory, energy -> proof -> warm build -> record
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from perfgate.errors import NotInEffect, Recompiled, WrongResult
+from perfgate.errors import CannotCompile, NotInEffect, Recompiled, WrongResult
 from perfgate.measure import condition
 from perfgate.measure.attempts import attempt_rounds
 from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for, time_round
-from perfgate.measure.counters import compile_counts, count_eager, count_uncompiled, scalar_reads
+from perfgate.measure.compilation import break_even, compile_times
+from perfgate.measure.counters import compile_counts, compiler_complaint, count_eager, count_uncompiled, scalar_reads
 from perfgate.measure.energy import energy_per_step
-from perfgate.measure.measurements import compile_time, counted, sampled, side_measurements, speedup, unjudged
+from perfgate.measure.measurements import counted, figure, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
 from perfgate.measure.profiled import count_device_work, count_operators, profile_step
 from perfgate.measure.rounds import Pedantic, Side
@@ -59,6 +60,8 @@ class Passes:
     """What the passes over one side found."""
 
     first_call_seconds: float = 0.0
+    warm_call_seconds: float | None = None
+    """First call of a second build that finds compiled code in the cache; ``None`` where nothing is compiled."""
     graphs: int = 0
     graph_breaks: int = 0
     recompilations: int = 0
@@ -70,6 +73,8 @@ class Passes:
     energy_joules: tuple[float, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     """What only the subject can count."""
+    figures: list[Measurement] = field(default_factory=list)
+    """What else only the subject can tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +118,11 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
     if around.notes:
         evidence["machine"] = "; ".join(around.notes)
     for side, found in zip(sides, passes, strict=True):
+        found.figures = [figure(each) for each in side.step.figures()]  # before other passes add to what it has seen
         _count(side.step, found, plan)
-    evidence |= _prove(step, passes[0])
+    evidence |= _prove_all(sides, passes)
+    if step.compiled and not plan.smoke:
+        passes[0].warm_call_seconds = _warm_start(step, plan)
     return Record(
         id=subject.name,
         group=subject.group,
@@ -122,7 +130,7 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
         step=str(step),
         measurements=tuple(_all_measurements(sides, passes)),
         samples_per_round=step.samples,
-        expected=step.expected if against else "any",
+        expected=step.expected_against(against) if against else "any",
         evidence=evidence,
         flags=around.flags,
     )
@@ -130,11 +138,25 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
 
 def _start(side: Side, plan: Plan) -> Passes:
     """Build, and take the first call, which compiles, tunes and creates optimizer state."""
-    side.step.build(plan.device)  # forgets earlier compiled code and its counts
-    before = compile_counts()
-    side.round()
+    try:
+        side.step.build(plan.device)  # forgets earlier compiled code and its counts
+        before = compile_counts()
+        side.round()
+    except Exception as error:
+        complaint = compiler_complaint(error)
+        if complaint:
+            raise CannotCompile(f"{side.step} cannot be compiled: {complaint}") from error
+        error.add_note(f"in the first call of {side.step}")
+        raise
     compiled = compile_counts().since(before)
     return Passes(first_call_seconds=side.timings[0].wall_seconds, graphs=compiled.graphs, graph_breaks=compiled.breaks)
+
+
+def _warm_start(step: Step, plan: Plan) -> float:
+    """The first call of another build: dynamo captures again, and inductor finds its code in the cache."""
+    step.build(plan.device)
+    side = Side(step, clock_for(plan.device))
+    return side.round()
 
 
 def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Plan) -> tuple[str, condition.Condition]:
@@ -160,7 +182,7 @@ def _count(step: Step, found: Passes, plan: Plan) -> None:
     """Counters, FLOPs, memory and energy, each in its own pass."""
     with step.active():
         events = profile_step(step.run, plan.device)
-        eager = count_uncompiled(step.run) if step.compiled else count_eager(step.run)
+        eager = count_uncompiled(step.run_uncompiled) if step.compiled else count_eager(step.run)
         found.operators = count_operators(events) if step.compiled else eager.operators
         found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.device.type == "cuda":
@@ -179,12 +201,27 @@ def _waiting(device: torch.device) -> Callable[[], None]:
     return lambda: torch.cuda.synchronize(device)
 
 
-def _prove(step: Step, found: Passes) -> dict[str, str]:
+def _prove_all(sides: list[Side], passes: list[Passes]) -> dict[str, str]:
+    """The proofs of the variant's techniques, and of those that only its twin has."""
+    peaks = {
+        f"{name}peak_bytes": found.memory.peak_bytes
+        for name, found in zip(("", "plain_"), passes, strict=False)
+        if found.memory
+    }
+    evidence = _prove(sides[0].step, passes[0], peaks)
+    if len(sides) > 1:
+        twins = _prove(sides[1].step, passes[1], peaks)
+        evidence |= {f"plain: {name}": proof for name, proof in twins.items() if name not in evidence}
+    return evidence
+
+
+def _prove(step: Step, found: Passes, peaks: dict[str, int]) -> dict[str, str]:
     """The step's proof from what was counted."""
     counts = {
         "compiled_graphs": found.graphs,
         "graph_breaks": found.graph_breaks,
         **found.device_work,
+        **peaks,
         **found.counts,
     }
     try:
@@ -201,11 +238,14 @@ def _all_measurements(sides: list[Side], passes: list[Passes]) -> list[Measureme
         variant.timings, found.first_call_seconds, found.energy_joules, variant.step.samples
     )
     if variant.step.compiled:
-        measurements.append(compile_time(found.first_call_seconds, variant.timings))
-    measurements += counted_measurements(found, compiled=variant.step.compiled)
+        measurements += compile_times(found.first_call_seconds, found.warm_call_seconds, variant.timings)
+    measurements += [*counted_measurements(found, compiled=variant.step.compiled), *found.figures]
     if len(sides) > 1:
         plain, plain_found = sides[1], passes[1]
-        measurements.append(speedup(variant.timings, plain.timings))
+        samples_ratio = variant.step.samples / plain.step.samples
+        measurements.append(speedup(variant.timings, plain.timings, samples_ratio=samples_ratio))
+        if variant.step.compiled and not plain.step.compiled:
+            measurements.append(break_even(found.first_call_seconds, variant.timings, plain.timings))
         measurements.append(sampled("plain_wall_seconds", "s", [each.wall_seconds for each in plain.timings]))
         if plain_found.memory:
             measurements.append(counted("plain_peak_bytes", "B", plain_found.memory.peak_bytes, better="neither"))

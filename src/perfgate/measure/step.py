@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     import torch
@@ -38,6 +38,34 @@ class Tolerance(Protocol):
         """Largest relative L2 error of outputs."""
 
 
+class Figure(Protocol):
+    """A number that only the subject can tell, such as an accuracy."""
+
+    @property
+    def name(self) -> str:
+        """With its unit in it, as ``starvation_share``."""
+
+    @property
+    def unit(self) -> str:
+        """SI unit, ``1``, ``count`` ..."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All that were measured; empty where unknown."""
+
+    @property
+    def better(self) -> Literal["lower", "higher", "neither"]:
+        """Which way is better; ``neither`` is shown and never judged."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is the same in every run."""
+
+    @property
+    def note(self) -> str | None:
+        """Why it is unknown, or what to know about it."""
+
+
 class Step(Protocol):
     """One benchmarkable piece of work."""
 
@@ -61,9 +89,8 @@ class Step(Protocol):
     def tolerance(self) -> Tolerance:
         """For the comparison with its plain twin."""
 
-    @property
-    def expected(self) -> str:
-        """``faster``, ``same``, ``slower`` or ``any``."""
+    def expected_against(self, plain: Any) -> str:
+        """The expected direction beside its plain twin: ``faster``, ``same``, ``slower`` or ``any``."""
 
     def unsuitable(self, device: torch.device) -> str | None:
         """Why it cannot run on ``device``, with the remedy."""
@@ -80,6 +107,9 @@ class Step(Protocol):
     def run(self) -> None:
         """The work, without waiting for the device."""
 
+    def run_uncompiled(self) -> None:
+        """The same with the eager program in place of a compiled artefact."""
+
     def outcome(self) -> Outcome:
         """What one step from the initial state computes."""
 
@@ -94,6 +124,9 @@ class Step(Protocol):
 
     def counts(self) -> Mapping[str, int]:
         """Counts that only the subject can give."""
+
+    def figures(self) -> Iterable[Figure]:
+        """Numbers that only the subject can tell; asked once, after the timed rounds."""
 
     def proof(self, counts: Mapping[str, int]) -> Mapping[str, str]:
         """Evidence per technique; raises where one is not in effect."""

@@ -9,6 +9,7 @@ from workloads.cores import usable_cores
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Unsuitable, Workload
 
 SOURCE = "https://docs.pytorch.org/docs/stable/data.html"
+KINDS = frozenset({"load", "epoch"})  # steps that have a loader
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Workers(Optimization):
     name: ClassVar[str] = "workers"
     order: ClassVar[int] = 10
     source: ClassVar[str] = SOURCE
+    kinds: ClassVar[frozenset[str]] = KINDS
     count: int = 2
 
     def __post_init__(self) -> None:
@@ -51,6 +53,7 @@ class PinMemory(Optimization):
     name: ClassVar[str] = "pin-memory"
     order: ClassVar[int] = 11
     source: ClassVar[str] = SOURCE
+    kinds: ClassVar[frozenset[str]] = KINDS
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """Nothing fetches from pinned memory without a GPU."""
@@ -74,6 +77,7 @@ class PersistentWorkers(Optimization):
     name: ClassVar[str] = "persistent-workers"
     order: ClassVar[int] = 12
     source: ClassVar[str] = SOURCE
+    kinds: ClassVar[frozenset[str]] = KINDS
 
     def apply(self, parts: Parts) -> None:
         """Set ``persistent_workers``."""
@@ -95,6 +99,7 @@ class Prefetch(Optimization):
     order: ClassVar[int] = 13
     expected: ClassVar = "any"  # helps only where batches take unequal time
     source: ClassVar[str] = SOURCE
+    kinds: ClassVar[frozenset[str]] = KINDS
     factor: int = 4
 
     def __post_init__(self) -> None:
@@ -122,6 +127,7 @@ class NonBlocking(Optimization):
     name: ClassVar[str] = "non-blocking"
     order: ClassVar[int] = 14
     source: ClassVar[str] = SOURCE
+    kinds: ClassVar[frozenset[str]] = KINDS
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """A copy within host memory always blocks."""

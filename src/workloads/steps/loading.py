@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from workloads.steps import Outcome, Step
+from workloads.steps.step import Outcome, Step
 from workloads.workload import Optimization, Parts, Workload
 
 WORKER_TIMEOUT_SECONDS = 60  # a hung worker raises instead of waiting for ever
@@ -40,7 +40,7 @@ def _fork_context() -> BaseContext:
     if not torch.cuda.is_initialized():
         return multiprocessing.get_context("fork")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torchvision", "workloads.loading"])
+    context.set_forkserver_preload(["torch", "torchvision", "workloads.steps.loading"])
     return context
 
 

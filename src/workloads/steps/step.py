@@ -1,4 +1,4 @@
-"""Steps: what is timed. A step builds fresh state, runs once per call, and gives what its check and proof need."""
+"""What is timed: a step builds fresh state, runs once per call, and gives what its check and proof need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from workloads.observation import observe_activations
+from workloads.observation import OperatorNames, observe_activations
 from workloads.workload import (
+    Call,
     NotInEffect,
     Observation,
     Optimization,
@@ -19,13 +20,9 @@ from workloads.workload import (
     Tolerance,
     Workload,
     changed_parameters,
+    clashes,
     in_order,
 )
-
-BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-CHECK_LEARNING_RATE = 0.1  # of the one plain SGD step whose movement is compared
-SCALER_ATTEMPTS = 20  # a GradScaler halves its scale of 65,536 until no gradient overflows, skipping the step each time
-LEARNING_RATE, MOMENTUM = 0.01, 0.9  # of the timed steps: small, so that a long measurement stays finite
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,21 @@ class Outcome:
     kind: Literal["movement", "outputs", "identical"]
     """Movement of the parameters, outputs within a relative error, or values that must be equal."""
     tensors: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A number that only the subject can tell, such as an accuracy or the share of time spent waiting for data."""
+
+    name: str
+    """With its unit in it, as ``starvation_share``."""
+    unit: str
+    values: tuple[float, ...]
+    better: Literal["lower", "higher", "neither"] = "neither"
+    """``neither`` is shown and saved, and never judged."""
+    exact: bool = False
+    """Whether it is the same in every run, so that any difference is a change."""
+    note: str | None = None
 
 
 class Step:
@@ -48,6 +60,7 @@ class Step:
         self.workload = workload
         self.optimizations = tuple(in_order(optimizations))
         self._parts: Parts | None = None
+        self._call: Call | None = None
         self._last: Tensor | None = None
         self._outputs: Tensor | None = None
 
@@ -87,11 +100,12 @@ class Step:
             widest = widest.widest(each.tolerance)
         return widest
 
-    @property
-    def expected(self) -> str:
-        """The expected direction: the members' if they agree, else any."""
-        directions = {each.expected for each in self.optimizations}
-        return directions.pop() if len(directions) == 1 else "any"
+    def expected_against(self, plain: Step) -> str:
+        """The expected direction beside ``plain``: of what only this step has, or against what only the twin has."""
+        return _agreed(self._without(plain)) or _OPPOSITE[_agreed(plain._without(self)) or "any"]
+
+    def _without(self, other: Step) -> list[Optimization]:
+        return [each for each in self.optimizations if each not in other.optimizations]
 
     @property
     def parts(self) -> Parts:
@@ -104,16 +118,30 @@ class Step:
             raise RuntimeError(f"{self} is not built: call build(device) first")
         return self._parts
 
+    @property
+    def call(self) -> Call:
+        """The whole step as it is timed.
+
+        Raises:
+            RuntimeError: before :meth:`build`.
+        """
+        if self._call is None:
+            raise RuntimeError(f"{self} is not built: call build(device) first")
+        return self._call
+
     def unsuitable(self, device: torch.device) -> str | None:
         """Why this step cannot run on ``device``, or ``None``."""
+        for each in self.optimizations:
+            if self.kind not in each.kinds:
+                return f"{each} is for {' and '.join(sorted(each.kinds))} steps, not for {self.kind}"
         reasons = (each.unsuitable(self.workload, device) for each in self.optimizations)
-        return next((reason for reason in reasons if reason), None)
+        return next((reason for reason in reasons if reason), None) or clashes(self.optimizations)
 
     def build(self, device: torch.device) -> None:
         """Fresh, seeded state on ``device``; every build of equal steps starts equal."""
         self.release()
         self._parts = self.new_parts(device)
-        self._initial = _copied(self._parts.model)
+        self._initial = copied(self._parts.model)
 
     def new_parts(self, device: torch.device) -> Parts:
         """Seeded parts with every optimization applied."""
@@ -135,7 +163,7 @@ class Step:
 
     def release(self) -> None:
         """Drop all state; compiled code is forgotten too, so that the next build compiles afresh."""
-        self._parts = self._last = self._outputs = None
+        self._parts = self._call = self._last = self._outputs = None
         if self.compiled:
             torch.compiler.reset()
 
@@ -150,6 +178,24 @@ class Step:
     def run(self) -> None:
         """One step, without waiting for the device."""
         raise NotImplementedError
+
+    def run_uncompiled(self) -> None:
+        """The same with the eager program in place of a compiled artefact, to count what it computes."""
+        parts = self.parts
+        if parts.uncompiled is None:
+            self.run()
+            return
+        parts.forward, compiled = parts.uncompiled, parts.forward
+        try:
+            self.run()
+        finally:
+            parts.forward = compiled
+
+    def wrapped(self, parts: Parts, call: Call, optimizer: torch.optim.Optimizer | None = None) -> Call:
+        """``call`` with what its optimizations put around the whole step."""
+        for each in self.optimizations:
+            call = each.wrap(parts, call, optimizer)
+        return call
 
     def outcome(self) -> Outcome:
         """What one step from the initial state computes; the state is initial again afterwards."""
@@ -182,19 +228,27 @@ class Step:
             **{name: read() for name, read in parts.counters.items()},
         }
 
+    def figures(self) -> Iterable[Figure]:
+        """Numbers that only the subject can tell; asked once, after the timed rounds."""
+        return ()
+
     def proof(self, counts: Mapping[str, int]) -> dict[str, str]:
         """One sentence of evidence per optimization, from an observed step and the instrument's ``counts``.
 
         Raises:
             NotInEffect: naming the first optimization that does nothing.
         """
-        with observe_activations(self.parts.model) as activations, self.active():
+        operators = OperatorNames()
+        with observe_activations(self.parts.model) as activations, self.active(), ExitStack() as stack:
+            if not self.compiled:
+                stack.enter_context(operators)
             self.run()
         seen = Observation(
             parts=self.parts,
             outputs=self._outputs,
             activation_dtypes=frozenset(activations.dtypes),
             channels_last_activations=activations.channels_last,
+            operators=frozenset(operators.names),
             counts=counts,
             facts=self.facts(),
         )
@@ -212,118 +266,20 @@ class Step:
         return {}
 
 
-@contextmanager
-def _starting_from(state: Mapping[str, Tensor], module: nn.Module) -> Iterator[None]:
-    """Put ``module`` into ``state`` before and after the block, without gradients."""
-    module.load_state_dict(state)
-    try:
-        yield
-    finally:
-        module.load_state_dict(state)
-        module.zero_grad(set_to_none=True)
+_OPPOSITE = {"faster": "slower", "slower": "faster", "same": "same", "any": "any"}
 
 
-def _kept(outputs: Tensor) -> Tensor:
-    """A float32 copy: a CUDA graph overwrites its outputs in the next run."""
-    return outputs.float().clone()
+def _agreed(optimizations: list[Optimization]) -> str:
+    """The direction that all of them are expected to have; empty where there are none, any where they disagree."""
+    directions = {each.expected for each in optimizations}
+    return str(directions.pop()) if len(directions) == 1 else "any" if directions else ""
 
 
-def _copied(module: nn.Module) -> dict[str, Tensor]:
+def copied(module: nn.Module) -> dict[str, Tensor]:
     """The state of ``module`` in host memory, where it does not count as the device's."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in module.state_dict().items()}
 
 
-@contextmanager
-def _running_statistics(model: nn.Module, *, wanted: bool) -> Iterator[None]:
-    """Batch norms in evaluation mode: batch statistics amplify rounding, running statistics do not."""
-    norms = [m for m in model.modules() if isinstance(m, BATCH_NORMS) and m.training and wanted]
-    for norm in norms:
-        norm.eval()
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.train()
-
-
-class TrainStep(Step):
-    """Forward, loss, backward, update of one batch that already lies on the device."""
-
-    kind = "train"
-    training = True
-
-    def build(self, device: torch.device) -> None:
-        """Parts and an SGD optimizer with momentum."""
-        super().build(device)
-        self._optimizer = self._new_optimizer(self.parts, lr=LEARNING_RATE, momentum=MOMENTUM)
-
-    @staticmethod
-    def _new_optimizer(parts: Parts, **arguments: float) -> torch.optim.Optimizer:
-        return torch.optim.SGD(parts.model.parameters(), **{**arguments, **parts.optimizer_arguments})
-
-    def run(self) -> None:
-        """One training step."""
-        self._last = self._step(self.parts, self._optimizer)
-
-    def _step(self, parts: Parts, optimizer: torch.optim.Optimizer) -> Tensor:
-        optimizer.zero_grad(set_to_none=True)
-        self._outputs = parts.forward(parts.inputs)
-        loss = parts.loss(self._outputs, parts.targets)
-        parts.backward(loss)
-        parts.update(optimizer)
-        return loss.detach()
-
-    def resident_tensors(self) -> Iterable[Tensor]:
-        """Parameters, buffers, gradients, batch and the optimizer's state."""
-        yield from super().resident_tensors()
-        for state in self._optimizer.state.values():
-            yield from (value for value in state.values() if isinstance(value, Tensor))
-
-    def outcome(self) -> Outcome:
-        """The parameters' movement in one SGD step, or the outputs after it where shapes change."""
-        return self._outcome_of(self.parts, self._initial, self)
-
-    def reference_outcome(self, variant: Step) -> Outcome:
-        """The same of a fresh plain twin."""
-        parts = self.reference_parts(self.parts.device, variant)
-        return self._outcome_of(parts, _copied(parts.model), variant)
-
-    def _outcome_of(self, parts: Parts, initial: Mapping[str, Tensor], variant: Step) -> Outcome:
-        # a compiled step is compared in the mode it was compiled for, so that the check does not compile again
-        statistics = _running_statistics(parts.model, wanted=not variant.compiled)
-        with self.active(), _starting_from(initial, parts.model), statistics:
-            before = {name: each.detach().clone() for name, each in parts.model.named_parameters()}
-            optimizer = self._new_optimizer(parts, lr=CHECK_LEARNING_RATE)
-            for _ in range(SCALER_ATTEMPTS):
-                self._step(parts, optimizer)
-                moved = {name: each.detach() - before[name] for name, each in parts.model.named_parameters()}
-                if any(bool(each.any()) for each in moved.values()):
-                    break
-            if all(each.keeps_shapes for each in variant.optimizations):
-                return Outcome("movement", {name.removesuffix("_orig"): each for name, each in moved.items()})
-            with torch.no_grad():
-                return Outcome("outputs", {"outputs": _kept(parts.forward(parts.inputs))})
-
-
-class InferenceStep(Step):
-    """One forward pass in evaluation mode without gradients."""
-
-    kind = "inference"
-
-    def run(self) -> None:
-        """One forward pass."""
-        parts = self.parts
-        with torch.no_grad():
-            self._last = self._outputs = parts.forward(parts.inputs)
-
-    def outcome(self) -> Outcome:
-        """The outputs."""
-        return self._outcome_of(self.parts)
-
-    def reference_outcome(self, variant: Step) -> Outcome:
-        """The outputs of a fresh plain twin."""
-        return self._outcome_of(self.reference_parts(self.parts.device, variant))
-
-    def _outcome_of(self, parts: Parts) -> Outcome:
-        with self.active(), torch.no_grad():
-            return Outcome("outputs", {"outputs": _kept(parts.forward(parts.inputs))})
+def kept(outputs: Tensor) -> Tensor:
+    """A float32 copy: a CUDA graph overwrites its outputs in the next run."""
+    return outputs.float().clone()

@@ -1,0 +1,8 @@
+"""Steps, one file per kind: what is timed."""
+
+from workloads.steps.inference import InferenceStep
+from workloads.steps.loading import LoadingStep
+from workloads.steps.step import Figure, Outcome, Step
+from workloads.steps.train import TrainStep
+
+__all__ = ["Figure", "InferenceStep", "LoadingStep", "Outcome", "Step", "TrainStep"]

@@ -1,0 +1,113 @@
+"""The training step: forward, loss, backward, update of one batch that already lies on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workloads.steps.step import Outcome, Step, copied, kept
+from workloads.workload import Parts
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+SCALER_ATTEMPTS = 20  # a GradScaler halves its scale of 65,536 until no gradient overflows, skipping the step each time
+TIMED: dict[str, dict[str, Any]] = {"SGD": {"lr": 0.01, "momentum": 0.9}, "AdamW": {"lr": 1e-4}}
+"""Arguments of the timed steps' optimizer: small steps, so that a long measurement stays finite."""
+CHECKED: dict[str, dict[str, Any]] = {
+    "SGD": {"lr": 0.1},
+    "AdamW": {"lr": 0.1, "eps": 1.0, "weight_decay": 0.0},  # so large an epsilon that it does not divide the scale away
+}
+"""Arguments of the one step whose movement is compared."""
+
+
+class TrainStep(Step):
+    """Forward, loss, backward, update."""
+
+    kind = "train"
+    training = True
+
+    def build(self, device: torch.device) -> None:
+        """Parts, and an optimizer: SGD with momentum where no technique chose another."""
+        super().build(device)
+        self._optimizer = new_optimizer(self.parts, TIMED)
+        self._call = self.wrapped(self.parts, lambda: self._step(self.parts, self._optimizer), self._optimizer)
+
+    def run(self) -> None:
+        """One training step."""
+        self._last = self.call()
+
+    def release(self) -> None:
+        """Drop the optimizer's state, too."""
+        super().release()
+        self._optimizer = None  # type: ignore[assignment]
+
+    def _step(self, parts: Parts, optimizer: torch.optim.Optimizer) -> Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        loss, self._outputs = parts.gradients(parts)
+        parts.update(optimizer)
+        return loss
+
+    def resident_tensors(self) -> Iterable[Tensor]:
+        """Parameters, buffers, gradients, batch and the optimizer's state."""
+        yield from super().resident_tensors()
+        for state in self._optimizer.state.values():
+            yield from (value for value in state.values() if isinstance(value, Tensor))
+
+    def outcome(self) -> Outcome:
+        """The parameters' movement in one step, or the outputs after it where shapes change."""
+        return self._outcome_of(self.parts, self._initial, self)
+
+    def reference_outcome(self, variant: Step) -> Outcome:
+        """The same of a fresh plain twin."""
+        parts = self.reference_parts(self.parts.device, variant)
+        return self._outcome_of(parts, copied(parts.model), variant)
+
+    def _outcome_of(self, parts: Parts, initial: Mapping[str, Tensor], variant: Step) -> Outcome:
+        # a compiled step is compared in the mode it was compiled for, so that the check does not compile again
+        statistics = running_statistics(parts.model, wanted=not variant.compiled)
+        with self.active(), starting_from(initial, parts.model), statistics:
+            before = {name: each.detach().clone() for name, each in parts.model.named_parameters()}
+            optimizer = new_optimizer(parts, CHECKED)
+            call = self.wrapped(parts, lambda: self._step(parts, optimizer), optimizer)
+            for _ in range(SCALER_ATTEMPTS):
+                call()
+                moved = {name: each.detach() - before[name] for name, each in parts.model.named_parameters()}
+                if any(bool(each.any()) for each in moved.values()):
+                    break
+            if all(each.keeps_shapes for each in variant.optimizations):
+                return Outcome("movement", {name.removesuffix("_orig"): each for name, each in moved.items()})
+            with torch.no_grad():
+                return Outcome("outputs", {"outputs": kept(parts.forward(parts.inputs))})
+
+
+def new_optimizer(parts: Parts, arguments: Mapping[str, Mapping[str, Any]]) -> torch.optim.Optimizer:
+    """The optimizer of ``parts``, with the suite's ``arguments`` for its class below the techniques' own."""
+    chosen = arguments.get(parts.optimizer.__name__, {})
+    return parts.optimizer(parts.model.parameters(), **{**chosen, **parts.optimizer_arguments})
+
+
+@contextmanager
+def starting_from(state: Mapping[str, Tensor], module: nn.Module) -> Iterator[None]:
+    """Put ``module`` into ``state`` before and after the block, without gradients."""
+    module.load_state_dict(state)
+    try:
+        yield
+    finally:
+        module.load_state_dict(state)
+        module.zero_grad(set_to_none=True)
+
+
+@contextmanager
+def running_statistics(model: nn.Module, *, wanted: bool) -> Iterator[None]:
+    """Batch norms in evaluation mode: batch statistics amplify rounding, running statistics do not."""
+    norms = [m for m in model.modules() if isinstance(m, BATCH_NORMS) and m.training and wanted]
+    for norm in norms:
+        norm.eval()
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.train()
