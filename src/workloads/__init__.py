@@ -3,11 +3,12 @@
 Knows neither pytest nor perfgate; ``python -m workloads train`` really trains with the same parts.
 """
 
-from workloads.models import MLP, ResNet18, ResNet18Cifar, Transformer
+from workloads.models import GPT2, MLP, ResNet18, ResNet18Cifar, ResNet50, Transformer, ViTB16
 from workloads.steps import InferenceStep, LoadingStep, Step, TrainStep
 from workloads.workload import NotInEffect, Optimization, Parts, Tolerance, Unsuitable, Workload
 
 __all__ = [
+    "GPT2",
     "MLP",
     "InferenceStep",
     "LoadingStep",
@@ -16,10 +17,12 @@ __all__ = [
     "Parts",
     "ResNet18",
     "ResNet18Cifar",
+    "ResNet50",
     "Step",
     "Tolerance",
     "TrainStep",
     "Transformer",
     "Unsuitable",
+    "ViTB16",
     "Workload",
 ]

@@ -1,4 +1,4 @@
-"""A decoder-only language model in the manner of GPT-2 (Radford et al. 2019), small enough for a CPU."""
+"""A decoder-only language model in the manner of GPT-2 (Radford et al. 2019): one for a CPU, and the 124 M one."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -38,14 +38,18 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """Embedding, blocks, and a linear head onto the vocabulary."""
 
-    def __init__(self, vocabulary: int, context: int, width: int, depth: int, heads: int) -> None:
+    def __init__(self, sizes: "Transformer") -> None:
         """Learned positions for ``context`` tokens; ``depth`` blocks of ``width`` features."""
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary, width)
-        self.positions = nn.Parameter(0.02 * torch.randn(context, width))
-        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(depth)))
+        width = sizes.width
+        self.tokens = nn.Embedding(sizes.vocabulary, width)
+        self.positions = nn.Parameter(0.02 * torch.randn(sizes.context, width))
+        self.blocks = nn.Sequential(*(Block(width, sizes.heads) for _ in range(sizes.depth)))
         self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head = nn.Linear(width, sizes.vocabulary, bias=False)
+        if sizes.tied:
+            nn.init.normal_(self.tokens.weight, std=0.02)  # as in GPT-2: these rows are the head's, too
+            self.head.weight = self.tokens.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(batch, tokens) integers -> (batch, tokens, vocabulary) logits."""
@@ -66,10 +70,12 @@ class Transformer(Workload):
     width: int = 128
     depth: int = 4
     heads: int = 4
+    tied: bool = False
+    """Whether the head's weights are the embedding's."""
 
     def model(self) -> nn.Module:
         """A new decoder."""
-        return Decoder(self.vocabulary, self.context, self.width, self.depth, self.heads)
+        return Decoder(self)
 
     def dataset(self, *, train: bool) -> Dataset[Any]:
         """Sequences of ``context`` tokens, each with the same sequence one step ahead as its target."""
@@ -86,3 +92,17 @@ class Transformer(Workload):
     def correct(self, outputs: Tensor, targets: Tensor) -> int:
         """How many sequences have their last token (on digits: the label) right."""
         return super().correct(outputs[:, -1], targets[:, -1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPT2(Transformer):
+    """The size of GPT-2 small: 124 M parameters, 1,024 tokens of a vocabulary padded to a multiple of 128."""
+
+    name: ClassVar[str] = "gpt2"
+    sources: ClassVar[tuple[str, ...]] = ("synthetic",)
+    vocabulary: int = 50_304
+    context: int = 1024
+    width: int = 768
+    depth: int = 12
+    heads: int = 12
+    tied: bool = True

@@ -1,0 +1,99 @@
+"""What every command lets its user choose: workload, data, optimizations, device."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from workloads.models import CATALOGUE as WORKLOADS
+from workloads.optimizations import CATALOGUE as OPTIMIZATIONS
+from workloads.workload import Optimization, Unsuitable, Workload
+
+
+def add_workload(parser: argparse.ArgumentParser, *, default: str = "resnet18-cifar-tv") -> None:
+    """Options that name a workload and its data."""
+    parser.add_argument("--workload", default=default, choices=WORKLOADS, metavar="NAME", help=one_of(WORKLOADS))
+    parser.add_argument(
+        "--data", default="digits", metavar="SOURCE", help="digits (built in), photos, cifar10, synthetic"
+    )
+    parser.add_argument(
+        "--data-folder", metavar="DIR", help="folder that holds cifar-10-batches-py; also PERFGATE_DATA"
+    )
+    parser.add_argument("--download", action="store_true", help="allow CIFAR-10 to be downloaded into the data folder")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="default: the workload's own")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """The option that names a device."""
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+
+
+def add_optimizations(parser: argparse.ArgumentParser) -> None:
+    """The option that names a stack."""
+    parser.add_argument("--optimizations", default="", metavar="A,B,...", help=f"stack to use; {one_of(OPTIMIZATIONS)}")
+
+
+def one_of(catalogue: Iterable[str]) -> str:
+    """All of them, for a help text."""
+    return "one of: " + ", ".join(catalogue)
+
+
+def use_data_folder(arguments: argparse.Namespace) -> None:
+    """Tell the data sources where to look, and whether they may download."""
+    if arguments.data_folder:
+        os.environ["PERFGATE_DATA"] = arguments.data_folder
+    if arguments.download:
+        os.environ["PERFGATE_DOWNLOAD"] = "1"
+
+
+def choose_workload(name: str, data: str, batch_size: int | None) -> Workload:
+    """The catalogue's workload on another source, with another batch size where given."""
+    changes: dict[str, Any] = {"data": data}
+    if batch_size is not None:
+        changes["batch_size"] = batch_size
+    return dataclasses.replace(WORKLOADS[name], **changes)
+
+
+def choose_optimizations(names: str) -> tuple[Optimization, ...]:
+    """The catalogue's instances of a comma-separated list.
+
+    Raises:
+        Unsuitable: for a name that is not in the catalogue.
+    """
+    chosen = [name.strip() for name in names.split(",") if name.strip()]
+    unknown = [name for name in chosen if name not in OPTIMIZATIONS]
+    if unknown:
+        raise Unsuitable(f"no optimization is called {', '.join(unknown)}; {one_of(OPTIMIZATIONS)}")
+    return tuple(OPTIMIZATIONS[name] for name in chosen)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device asked for.
+
+    Raises:
+        Unsuitable: for cuda where torch sees no GPU.
+    """
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise Unsuitable("--device cuda: torch sees no CUDA GPU here; use cpu, or check nvidia-smi")
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def progress_bar(console: Console) -> Progress:
+    """A bar that vanishes when done, and does not show where nobody watches."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

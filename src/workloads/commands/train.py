@@ -1,0 +1,59 @@
+"""``python -m workloads train``: really train a workload with any stack of optimizations."""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+from rich.console import Console
+
+from workloads.commands import choices
+from workloads.training import Epoch, train
+from workloads.workload import Unsuitable
+
+HELP = "train and show throughput, memory and accuracy per epoch"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    choices.add_workload(parser)
+    choices.add_optimizations(parser)
+    parser.add_argument("--epochs", type=int, default=5, metavar="N")
+    parser.add_argument(
+        "--learning-rate", type=float, default=0.05, metavar="LR", help="peak of the one-cycle schedule"
+    )
+    choices.add_device(parser)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> None:
+    """Train as asked, printing a line per epoch."""
+    choices.use_data_folder(arguments)
+    if arguments.epochs < 1:
+        raise Unsuitable(f"--epochs must be at least 1, got {arguments.epochs}")
+    workload = choices.choose_workload(arguments.workload, arguments.data, arguments.batch_size)
+    optimizations = choices.choose_optimizations(arguments.optimizations)
+    device = choices.choose_device(arguments.device)
+    stack = ", ".join(map(str, optimizations)) or "none"
+    threads = torch.get_num_threads()
+    console.print(f"{workload} on {device.type} with {threads} CPU threads, optimizations: {stack}")
+    with choices.progress_bar(console) as bar:
+        epochs = train(
+            workload,
+            optimizations,
+            device=device,
+            epochs=arguments.epochs,
+            learning_rate=arguments.learning_rate,
+            progress=lambda items, total, text: bar.track(items, total=total, description=text),
+        )
+        for epoch in epochs:
+            if epoch.number == 1:
+                console.print("epoch    loss  accuracy  samples/s  peak memory")
+            console.print(describe(epoch))
+
+
+def describe(epoch: Epoch) -> str:
+    """One line of the table."""
+    memory = f"{epoch.peak_bytes / 2**20:,.0f} MiB"
+    return (
+        f"{epoch.number:5d}  {epoch.loss:6.3f}  {epoch.accuracy:7.1%}  {epoch.samples_per_second:9,.0f}  {memory:>11}"
+    )
