@@ -1,9 +1,9 @@
-"""cudnn.benchmark: does trying cuDNN's algorithms pay where shapes stay fixed, and what does the first call cost?"""
+"""cuDNN's algorithms: does trying them pay where shapes stay fixed, and what do deterministic ones cost?"""
 
 import pytest
 
 from workloads import ResNet18, ResNet18Cifar
-from workloads.optimizations import CudnnBenchmark
+from workloads.optimizations import CudnnBenchmark, CudnnDeterministic
 
 pytestmark = [pytest.mark.benchmark(group="cudnn"), pytest.mark.gpu]
 
@@ -20,3 +20,18 @@ def test_train_step(measure, workload):
 def test_inference(measure, workload):
     """Forward, against the same heuristic."""
     measure(workload.inference_step(CudnnBenchmark()), against=workload.inference_step())
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=str)
+def test_deterministic(measure, workload):
+    """One step with algorithms that give the same bits every time, against whatever the heuristic picks."""
+    measure(workload.train_step(CudnnDeterministic()), against=workload.train_step())
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=str)
+def test_deterministic_and_tried(measure, workload):
+    """The fastest of the deterministic algorithms, against the fastest of all."""
+    measure(
+        workload.train_step(CudnnBenchmark(), CudnnDeterministic()),
+        against=workload.train_step(CudnnBenchmark()),
+    )

@@ -1,9 +1,20 @@
-"""Data loading: do worker processes, pinned memory and prefetching bring JPEG photographs to the device faster?"""
+"""Data loading: what brings JPEG photographs to the device faster?
+
+Worker processes, pinned memory, prefetching, and stages of the work left to the device.
+"""
 
 import pytest
 
 from workloads import ResNet18
-from workloads.optimizations import NonBlocking, PersistentWorkers, PinMemory, Prefetch, Workers
+from workloads.optimizations import (
+    DeviceAugmentation,
+    GpuDecode,
+    NonBlocking,
+    PersistentWorkers,
+    PinMemory,
+    Prefetch,
+    Workers,
+)
 
 pytestmark = [pytest.mark.benchmark(group="data loading"), pytest.mark.loader]
 
@@ -41,3 +52,14 @@ def test_non_blocking(measure):
         PHOTOS.loading_step(TWO, PinMemory(), NonBlocking()),
         against=PHOTOS.loading_step(TWO, PinMemory()),
     )
+
+
+def test_device_augmentation(measure):
+    """Normalised and flipped on the device, a batch at a time, against in the loader, one by one."""
+    measure(PHOTOS.loading_step(DeviceAugmentation()), against=PHOTOS.loading_step())
+
+
+@pytest.mark.gpu
+def test_gpu_decode(measure):
+    """JPEG files decoded and resized by the GPU, against by two workers; the rest is done by the GPU in both."""
+    measure(PHOTOS.loading_step(TWO, GpuDecode()), against=PHOTOS.loading_step(TWO, DeviceAugmentation()))

@@ -69,7 +69,7 @@ def test_arrows(package):
 def test_only_the_plugin_and_its_parts_know_pytest():
     """All of pytest is behind the plugin: what it keeps, begins, ends, and does with workers and turns."""
     knowing = {module_name(file) for file in FILES if any(inside(name, "pytest") for name in imports(file))}
-    parts = {"plugin", "stash", "opening", "closing", "workers", "turn_hooks", "report.junit"}
+    parts = {"plugin", "stash", "opening", "closing", "planning", "workers", "turn_hooks", "report.junit"}
     assert knowing == {f"perfgate.{part}" for part in parts}
 
 

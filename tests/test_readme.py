@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
-from workloads import MLP, NotInEffect, Optimization, Parts, ResNet18, Workload
+from workloads import MLP, NotInEffect, Optimization, Parts, ResNet18, Workload, comparisons
 from workloads.optimizations import AMP
 from workloads.workload import Observation
 
@@ -37,7 +37,7 @@ def test_every_example_runs(project):
     """A new optimization, its benchmark, and a model from outside."""
     optimization, bench, model = blocks()
     bench = bench.replace("MLP(), ResNet18()", "MLP(batch_size=4, width=8, image_size=4)")
-    model = model.replace("def test_train_step", "def test_own_model")
+    model = model.replace("comparisons(NET)", "comparisons(NET, [AMP()])")
     code = f"{IMPORTS}\n{optimization}\n{bench}\n{model}"
     (project.path / "benches" / "test_tiny.py").write_text(code, encoding="utf-8")
-    project.runpytest("benches").assert_outcomes(passed=2)
+    project.runpytest("benches").assert_outcomes(passed=3)

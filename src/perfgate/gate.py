@@ -142,10 +142,10 @@ class Gate:
             ResultsError: where the baseline asked for is not there, or the folder cannot be written, or the ledger
                 cannot be read.
         """
-        if not self.wishes.smoke:
+        if not (self.wishes.smoke or self.wishes.plan):
             _refuse_interference()
         _ = self.device
-        if self.wishes.compare:
+        if self.wishes.compare or self.wishes.plan:
             choice = self.wishes.compare if isinstance(self.wishes.compare, str) else None
             self.baseline = baselines.find(
                 self.store,

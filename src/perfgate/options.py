@@ -82,6 +82,17 @@ def add_options(parser: pytest.Parser) -> None:
         choices=["gpu"],
         help="Fail before measuring where this is not there: a runner whose GPU went missing must not be green.",
     )
+    group.addoption(
+        "--perfgate-workload",
+        metavar="MODULE:NAME",
+        help="Your own workload, or several, separated by commas, for the benchmarks that ask for them. Default: "
+        "$PERFGATE_WORKLOAD and those of installed packages.",
+    )
+    group.addoption(
+        "--perfgate-plan",
+        action="store_true",
+        help="Say what would run, what would be skipped and why, and for how long. Measures and saves nothing.",
+    )
     group.addoption("--perfgate-json", metavar="FILE", type=Path, help="Write the verdicts to FILE, for machines.")
     group.addoption("--perfgate-turns", metavar="FD", type=int, help=argparse.SUPPRESS)  # see perfgate.turn_hooks
     group.addoption("--perfgate-describe", action="store_true", help=argparse.SUPPRESS)  # see perfgate.recheck

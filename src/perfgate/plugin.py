@@ -65,13 +65,23 @@ def pytest_configure(config: pytest.Config) -> None:
     except PerfgateError as error:
         raise pytest.UsageError(str(error)) from error
     option = config.option
-    if option.perfgate_data:
-        os.environ["PERFGATE_DATA"] = str(option.perfgate_data.absolute())
+    _tell_children(config)
     config.stash[LIMITS] = option.benchmark_compare_fail or []
     _distribute(config, gate)
     option.benchmark_compare, option.benchmark_compare_fail = [], None
     option.benchmark_save = option.benchmark_autosave = None
     option.benchmark_quiet = option.benchmark_quiet or option.perfgate_smoke  # its table of single rounds says nothing
+
+
+def _tell_children(config: pytest.Config) -> None:
+    """Put what only the subject understands into the environment, where it and every child process look."""
+    option = config.option
+    data = str(option.perfgate_data.absolute()) if option.perfgate_data else ""
+    patch = pytest.MonkeyPatch()
+    for name, value in (("PERFGATE_DATA", data), ("PERFGATE_WORKLOAD", option.perfgate_workload)):
+        if value:
+            patch.setenv(name, value)
+    config.add_cleanup(patch.undo)
 
 
 def _make_gate(config: pytest.Config) -> Gate:
@@ -99,6 +109,10 @@ def _distribute(config: pytest.Config, gate: Gate) -> None:
 
         hooks = ControllerHooks(config, gate, lambda names: _announce(config, gate, names))
         config.pluginmanager.register(hooks, "perfgate-controller")
+    elif gate.wishes.plan:
+        from perfgate.planning import PlanHooks
+
+        config.pluginmanager.register(PlanHooks(gate), "perfgate-plan")
     else:
         config.stash[TERMINAL] = os.dup(2)  # nothing is captured yet
         config.add_cleanup(lambda: os.close(config.stash[TERMINAL]))
@@ -144,7 +158,7 @@ def _prepare(config: pytest.Config, gate: Gate, benchmarks: list[pytest.Item]) -
         gate.check_expected()
     if gate.wishes.compare and not benchmarks:
         raise pytest.UsageError("--benchmark-compare: no benchmark was collected; are the paths and -k right?")
-    if not benchmarks or not (gate.wishes.save or gate.wishes.compare or gate.wishes.smoke):
+    if not benchmarks or not (gate.wishes.save or gate.wishes.compare or gate.wishes.smoke or gate.wishes.plan):
         return
     gate.prepare()
     _announce(config, gate, [item.nodeid for item in benchmarks])
@@ -178,7 +192,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gate = config.stash.get(GATE, None)
     config.stash[BROKEN] = bool(session.testsfailed)
     benchmarks = [item for item in session.items if is_benchmark(item)]
-    if gate is None or not benchmarks or config.option.collectonly:
+    if gate is None or not benchmarks or config.option.collectonly or gate.wishes.plan:
         return
     from perfgate.opening import open_session
 
@@ -225,10 +239,14 @@ def measure(request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache:
     Fails the test where the variant computes something else than its plain twin or is not in effect. Returns the
     record; ``None`` where benchmarks are disabled.
     """
+    from perfgate.planning import stop
+
     gate = request.config.stash[GATE]
 
     def measure_once(step: Step, against: Step | None = None) -> Record | None:
         _skip_unsuitable(gate, step, against)
+        if gate.wishes.plan:
+            stop()
         if benchmark.disabled:
             step.build(gate.device)
             benchmark.pedantic(step.run)
@@ -292,7 +310,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Take the record of a test that passed; remember why another has none."""
     report = yield
     gate = item.config.stash.get(GATE, None)
-    if gate is not None and is_benchmark(item):
+    if gate is not None and is_benchmark(item) and not gate.wishes.plan:
         from perfgate import outcomes
 
         try:
@@ -324,6 +342,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     gate = config.stash.get(GATE, None)
     if gate is None or is_worker(config) or config.option.perfgate_turns is not None:  # its controller judges
         return
+    if gate.wishes.plan:
+        return
     from perfgate.closing import finish
 
     finish(session, gate, exitstatus)
@@ -333,7 +353,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the report."""
-    if GATE in config.stash and config.option.perfgate_turns is None and not is_worker(config):
+    rehearsal = config.pluginmanager.get_plugin("perfgate-plan")
+    if rehearsal:
+        rehearsal.report(terminalreporter, config)
+    elif GATE in config.stash and config.option.perfgate_turns is None and not is_worker(config):
         from perfgate.closing import print_report
 
         print_report(terminalreporter, config)

@@ -41,6 +41,8 @@ class Wishes:
     """What a benchmark may take; ``None`` to decide by what it took before."""
     workers: int
     """Measuring processes side by side (``-n``); 0 where this one measures."""
+    plan: bool = False
+    """Whether to tell what would be done, and do none of it."""
     describe: bool = False
     """Whether a process that takes turns reads the canary also where nothing uses ``measure``."""
 
@@ -53,9 +55,12 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
     """
     in_turns = option.perfgate_turns is not None  # a measuring process of another command, which saves and judges
     compare = option.benchmark_compare if option.benchmark_compare != [] and not in_turns else False
+    if option.perfgate_plan:
+        _refuse_beside_plan(option, in_turns=in_turns)
     if not in_turns:
         _refuse_contradictions(option, compare)
     measures = not (in_turns or option.perfgate_smoke or option.benchmark_disable or option.benchmark_skip)
+    measures = measures and not option.perfgate_plan
     asked_to_save = bool(option.benchmark_save or option.benchmark_autosave)
     return Wishes(
         root=root,
@@ -73,6 +78,7 @@ def from_options(option: Any, root: Path, results: str) -> Wishes:
         wait_seconds=option.perfgate_wait,
         limit_seconds=option.perfgate_limit,
         workers=0 if in_turns else workers_of(option),
+        plan=option.perfgate_plan,
         describe=option.perfgate_describe,
     )
 
@@ -104,6 +110,27 @@ def _refuse_contradictions(option: Any, compare: str | bool) -> None:  # noqa: F
         )
     if compare:
         _refuse_judging_nothing(option)
+
+
+def _refuse_beside_plan(option: Any, *, in_turns: bool) -> None:
+    if in_turns:
+        raise SettingsError("--perfgate-plan is for pytest itself: a command that measures in turns takes no plan")
+    for name, why in (
+        ("perfgate_smoke", "the times known are not of smoke runs"),
+        ("perfgate_resume", "it goes on with measuring"),
+        ("perfgate_json", "there are no verdicts to write"),
+        ("benchmark_save", "nothing is saved"),
+        ("benchmark_disable", "nothing would be measured anyway"),
+        ("benchmark_skip", "nothing would be measured anyway"),
+        ("collectonly", "it does not ask the benchmarks"),
+        ("setuponly", "it does not ask the benchmarks"),
+        ("setupplan", "it does not ask the benchmarks"),
+    ):
+        if getattr(option, name, False):
+            flag = "--collect-only" if name == "collectonly" else "--" + name.replace("_", "-")
+            raise SettingsError(f"--perfgate-plan with {flag}: {why}; leave out one of them")
+    if workers_of(option):
+        raise SettingsError("--perfgate-plan with -n: times with workers side by side are not known; leave out -n")
 
 
 def _refuse_judging_nothing(option: Any) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from workloads.commands import train
+from workloads.commands import analyse, experiments, ladder, train
 from workloads.workload import Unsuitable
 
 USAGE_ERROR = 2
-COMMANDS = {"train": train}
+COMMANDS = {"train": train, "experiments": experiments, "ladder": ladder, "analyse": analyse}
 
 
 def make_parser() -> argparse.ArgumentParser:

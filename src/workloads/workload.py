@@ -15,7 +15,8 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
 
-    from workloads.steps import InferenceStep, LoadingStep, TrainStep
+    from workloads.analysis import AnalysisStep
+    from workloads.steps import AccuracyStep, EpochStep, InferenceStep, LoadingStep, TrainStep
 
 Expectation = Literal["faster", "same", "slower", "any"]
 Call = Callable[[], Tensor]
@@ -79,11 +80,25 @@ class Parts:
     """Entered around every forward pass of an inference step."""
     uncompiled: Callable[[Tensor], Tensor] | None = None
     """What ``forward`` was before a compiled artefact took its place; operators and FLOPs are counted on it."""
+    dataset: Callable[..., Dataset[Any]] | None = None
+    """What a loader takes its samples from, by ``train=``; as the workload has them unless a technique changed it."""
     loader_arguments: dict[str, Any] = field(default_factory=dict)
+    arrive: Callable[[Parts, Any], Tensor] = lambda parts, loaded: loaded.to(
+        parts.device, non_blocking=parts.non_blocking
+    )
+    """Makes a batch of inputs, as the loader gives it, into the model's inputs on the device."""
+    delivery: Callable[[Iterable[Any], Callable[[Any], Any]], Iterator[Any]] = lambda batches, bring: map(
+        bring, batches
+    )
+    """Goes through the loader's batches; ``bring`` brings one to the device."""
     non_blocking: bool = False
     """Whether batches are copied to the device without waiting."""
+    blocks: list[nn.Module] = field(default_factory=list)
+    """The model's repeated parts, outermost first."""
     counters: dict[str, Callable[[], int]] = field(default_factory=dict)
     """Counts that only the optimization itself can give, by metric name."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What an optimization remembers for its proof."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +136,10 @@ class Optimization:
     """Whether the step runs compiled code, which decides how operators are counted."""
     keeps_shapes: ClassVar[bool] = True
     """Whether every parameter keeps its shape; without, outputs are compared instead of movements."""
+    keeps_samples: ClassVar[bool] = True
+    """Whether loaded batches keep every bit; without, they are compared within the tolerance."""
+    splits_batch: ClassVar[bool] = False
+    """Whether the batch goes through the model in pieces, so that batch norms in training see other statistics."""
     kinds: ClassVar[frozenset[str]] = frozenset({"train", "inference"})
     """Kinds of step it can be used in: train, inference, load, epoch."""
     slot: ClassVar[str] = ""
@@ -140,6 +159,15 @@ class Optimization:
         if (self.slot or self.name) != (other.slot or other.name):
             return None
         return f"{self} and {other} both decide the {self.slot or self.name}: choose one"
+
+    def baseline(self) -> tuple[Optimization, ...]:
+        """What its twin is made of, where that is not the plain step.
+
+        The technique comes on top of these, or in place of those that it excludes: ``(Workers(2),)`` says that it needs
+        workers, ``(Update("for-loop"),)`` that it is measured against another setting. One that names itself is only
+        ever a twin.
+        """
+        return ()
 
     def apply(self, parts: Parts) -> None:
         """Change ``parts`` so that the technique is in effect."""
@@ -215,6 +243,8 @@ class Workload:
     name: ClassVar[str] = "workload"
     sources: ClassVar[tuple[str, ...]] = ("synthetic",)
     """Data sources this workload can take."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Why techniques cannot be used with it that only trying shows, by ``technique`` or ``kind technique``."""
     batch_size: int = 32
     data: str = "synthetic"
     seed: int = 0
@@ -238,11 +268,11 @@ class Workload:
 
     def model(self) -> nn.Module:
         """A new model; its weights come from torch's global generator."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define model()")
 
     def dataset(self, *, train: bool) -> Dataset[Any]:
-        """The samples, as (input, target) pairs."""
-        raise NotImplementedError
+        """The samples, as (input, target) pairs; a workload that gives ``batch()`` can do without."""
+        raise NotImplementedError(f"{type(self).__name__} must define dataset(train), or batch()")
 
     def batch(self) -> tuple[Tensor, Tensor]:
         """The first ``batch_size`` samples, on the CPU."""
@@ -269,6 +299,14 @@ class Workload:
         """How many of the samples are classified correctly."""
         return int((outputs.argmax(dim=-1) == targets).sum())
 
+    def skeleton(self) -> nn.Module:
+        """A model to look at its layers, without memory for its weights where it can be made so."""
+        try:
+            with torch.device("meta"):
+                return self.model()
+        except (RuntimeError, NotImplementedError, TypeError, ValueError):  # it computes with its weights at once
+            return self.model()
+
     def blocks(self, model: nn.Module) -> list[nn.Module]:
         """The repeated parts of ``model``: the outermost composite members of its lists of layers."""
         return list(_blocks(model))
@@ -290,6 +328,8 @@ class Workload:
             device=device,
             training=training,
             forward=model,
+            blocks=self.blocks(model),
+            dataset=self.dataset,
         )
 
     def train_step(self, *optimizations: Optimization) -> TrainStep:
@@ -304,20 +344,38 @@ class Workload:
 
         return InferenceStep(self, optimizations)
 
+    def accuracy_step(self, *optimizations: Optimization) -> AccuracyStep:
+        """One forward pass of the trained model over the test set, with its accuracy."""
+        from workloads.steps import AccuracyStep
+
+        return AccuracyStep(self, optimizations)
+
+    def analysis_step(self, *optimizations: Optimization) -> AnalysisStep:
+        """One training step, with an analysis of its size, memory, time and use of the machine."""
+        from workloads.analysis import AnalysisStep
+
+        return AnalysisStep(self, optimizations)
+
     def loading_step(self, *optimizations: Optimization) -> LoadingStep:
         """One epoch through a DataLoader, each batch copied to the device."""
         from workloads.steps import LoadingStep
 
         return LoadingStep(self, optimizations)
 
+    def epoch_step(self, *optimizations: Optimization, batches: int | None = None) -> EpochStep:
+        """One epoch of training from a DataLoader, or the first ``batches`` of one."""
+        from workloads.steps import EpochStep
+
+        return EpochStep(self, optimizations, batches=batches)
+
 
 def _blocks(module: nn.Module) -> Iterator[nn.Module]:
+    lists = nn.Sequential, nn.ModuleList
     for child in module.children():
-        listed = isinstance(module, (nn.Sequential, nn.ModuleList))
-        if listed and any(True for _ in child.children()):
-            yield child
-        else:
+        if not isinstance(module, lists) or isinstance(child, lists):
             yield from _blocks(child)
+        elif next(child.children(), None) is not None:
+            yield child
 
 
 def in_order(optimizations: tuple[Optimization, ...]) -> Iterator[Optimization]:

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from workloads import MLP, Unsuitable
+from workloads import MLP, Optimization, Unsuitable
 from workloads.__main__ import main
-from workloads.optimizations import AMP, ChannelsLast, CudnnBenchmark
-from workloads.training import train
+from workloads.optimizations import AMP, CATALOGUE, ChannelsLast, CudnnBenchmark
+from workloads.training import accuracy, fit, prepare, train
 
 
 def trained(workload, *optimizations, epochs=3, learning_rate=0.05):
@@ -38,6 +38,55 @@ def test_a_technique_that_cannot_be_used_is_named():
     """With its reason."""
     with pytest.raises(Unsuitable, match=r"cudnn-benchmark: cudnn.benchmark needs a CUDA GPU"):
         trained(MLP(data="digits"), CudnnBenchmark())
+
+
+@pytest.mark.parametrize(
+    ("stack", "said"),
+    [
+        ((CATALOGUE["item"],), "item replaces the whole step on one batch"),
+        ((CATALOGUE["fusion"],), "fusion is for inference steps, not for training"),
+        ((AMP("bfloat16"), AMP("bfloat16")), "both decide the amp: choose one"),
+    ],
+    ids=["wrap", "kind", "clash"],
+)
+def test_what_cannot_be_trained_with_is_refused(stack, said):
+    """Before the first step, with a sentence."""
+    with pytest.raises(Unsuitable, match=said):
+        trained(MLP(data="digits"), *stack)
+
+
+def test_a_batch_larger_than_the_data_is_refused():
+    """No step would be made."""
+    with pytest.raises(Unsuitable, match="a batch of 2048 is more than the 1437 training samples"):
+        trained(MLP(data="digits", batch_size=2048))
+
+
+def test_what_a_technique_changes_is_used():
+    """Another optimizer, and another way to the gradients."""
+    used = set()
+
+    class Adam(torch.optim.AdamW):
+        def step(self, closure=None):
+            used.add("optimizer")
+            return super().step(closure)
+
+    class Both(Optimization):
+        def apply(self, parts):
+            gradients, parts.optimizer = parts.gradients, Adam
+            parts.gradients = lambda given: used.add("gradients") or gradients(given)
+
+    trained(MLP(data="digits", image_size=8, width=16, batch_size=256), Both(), epochs=1, learning_rate=0.01)
+    assert used == {"optimizer", "gradients"}
+
+
+def test_training_goes_on_from_given_weights():
+    """As fine-tuning after pruning does."""
+    workload = MLP(data="digits", image_size=8, width=64, batch_size=32)
+    device = torch.device("cpu")
+    parts = prepare(workload, (), device=device)
+    *_, last = fit(workload, parts, epochs=3, learning_rate=0.05, progress=lambda items, total, text: items)
+    again = prepare(workload, (), device=device, weights=parts.model.state_dict())
+    assert accuracy(workload, again) == last.accuracy > accuracy(workload, prepare(workload, (), device=device))
 
 
 def test_a_loss_that_is_not_finite_ends_the_training():

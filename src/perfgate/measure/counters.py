@@ -12,6 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
+from perfgate.measure.formulas import FUSED
+
 
 class OperatorCounter(TorchDispatchMode):
     """Counts every operator that an eager step dispatches, by name and dtypes: forward, backward, update and casts."""
@@ -30,7 +32,8 @@ class OperatorCounter(TorchDispatchMode):
         )
         self.operators[f"{func.name()}({','.join(dtypes)})"] += 1
         result = func(*args, **(kwargs or {}))
-        formula = flop_registry.get(func._overloadpacket)  # noqa: SLF001 - as FlopCounterMode itself looks it up
+        packet = func._overloadpacket  # noqa: SLF001 - as FlopCounterMode itself looks it up
+        formula = FUSED.get(packet) or flop_registry.get(packet)
         if formula and "float32" in dtypes:
             self.float32_flops += formula(*args, **(kwargs or {}), out_val=result)
         return result
@@ -50,7 +53,8 @@ class EagerCounts:
 
 def count_eager(run: Callable[[], None]) -> EagerCounts:
     """Count one eager run."""
-    with FlopCounterMode(display=False) as flops, OperatorCounter() as counter:  # the last one entered sees them first
+    flops = FlopCounterMode(display=False, custom_mapping=dict(FUSED))
+    with flops, OperatorCounter() as counter:  # the last one entered sees them first
         run()
     return EagerCounts(counter.operators, int(flops.get_total_flops()), counter.float32_flops)
 

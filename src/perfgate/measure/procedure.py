@@ -127,13 +127,19 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
         id=subject.name,
         group=subject.group,
         identity=identity_hash({"step": step.identity, "against": against.identity if against else None}),
-        step=str(step),
+        step=_title(step, against),
         measurements=tuple(_all_measurements(sides, passes)),
         samples_per_round=step.samples,
         expected=step.expected_against(against) if against else "any",
         evidence=evidence,
         flags=around.flags,
     )
+
+
+def _title(step: Step, against: Step | None) -> str:
+    """The step, and what its twin has where that is not plain."""
+    twin = str(against).rpartition("/")[2] if against else "plain"
+    return str(step) if twin == "plain" else f"{step} vs {twin}"
 
 
 def _start(side: Side, plan: Plan) -> Passes:
@@ -241,18 +247,24 @@ def _all_measurements(sides: list[Side], passes: list[Passes]) -> list[Measureme
         measurements += compile_times(found.first_call_seconds, found.warm_call_seconds, variant.timings)
     measurements += [*counted_measurements(found, compiled=variant.step.compiled), *found.figures]
     if len(sides) > 1:
-        plain, plain_found = sides[1], passes[1]
-        samples_ratio = variant.step.samples / plain.step.samples
-        measurements.append(speedup(variant.timings, plain.timings, samples_ratio=samples_ratio))
-        if variant.step.compiled and not plain.step.compiled:
-            measurements.append(break_even(found.first_call_seconds, variant.timings, plain.timings))
-        measurements.append(sampled("plain_wall_seconds", "s", [each.wall_seconds for each in plain.timings]))
-        if plain_found.memory:
-            measurements.append(counted("plain_peak_bytes", "B", plain_found.memory.peak_bytes, better="neither"))
-        measurements.append(counted("plain_flops", "FLOP", plain_found.flops, better="neither"))
+        measurements += _beside(sides, passes)
     if variant.step.repeatable:
         return measurements
     return [unjudged(each) if each.kind == "counted" else each for each in measurements]
+
+
+def _beside(sides: list[Side], passes: list[Passes]) -> list[Measurement]:
+    """The comparison of both sides, and what the twin was seen to do: shown, and never judged."""
+    (variant, plain), (found, plain_found) = sides, passes
+    samples_ratio = variant.step.samples / plain.step.samples
+    result = [speedup(variant.timings, plain.timings, samples_ratio=samples_ratio)]
+    if variant.step.compiled and not plain.step.compiled:
+        result.append(break_even(found.first_call_seconds, variant.timings, plain.timings))
+    result.append(sampled("plain_wall_seconds", "s", [each.wall_seconds for each in plain.timings]))
+    counts = [*counted_measurements(plain_found, compiled=plain.step.compiled), *plain_found.figures]
+    return result + [
+        dataclasses.replace(each, metric=f"plain_{each.metric}", better="neither", table={}) for each in counts
+    ]
 
 
 def counted_measurements(found: Passes, *, compiled: bool) -> list[Measurement]:

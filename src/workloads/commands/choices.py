@@ -12,16 +12,23 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from workloads import own
 from workloads.models import CATALOGUE as WORKLOADS
 from workloads.optimizations import CATALOGUE as OPTIMIZATIONS
 from workloads.workload import Optimization, Unsuitable, Workload
 
+USUAL_DATA = "digits"
+"""Real, and built in."""
+
 
 def add_workload(parser: argparse.ArgumentParser, *, default: str = "resnet18-cifar-tv") -> None:
     """Options that name a workload and its data."""
-    parser.add_argument("--workload", default=default, choices=WORKLOADS, metavar="NAME", help=one_of(WORKLOADS))
+    known = f"{one_of(WORKLOADS)}; or your own as module:NAME"
+    parser.add_argument("--workload", default=default, metavar="NAME", help=known)
     parser.add_argument(
-        "--data", default="digits", metavar="SOURCE", help="digits (built in), photos, cifar10, synthetic"
+        "--data",
+        metavar="SOURCE",
+        help=f"{USUAL_DATA} (built in), photos, cifar10, synthetic; default: {USUAL_DATA}, or what the workload has",
     )
     parser.add_argument(
         "--data-folder", metavar="DIR", help="folder that holds cifar-10-batches-py; also PERFGATE_DATA"
@@ -53,12 +60,20 @@ def use_data_folder(arguments: argparse.Namespace) -> None:
         os.environ["PERFGATE_DOWNLOAD"] = "1"
 
 
-def choose_workload(name: str, data: str, batch_size: int | None) -> Workload:
-    """The catalogue's workload on another source, with another batch size where given."""
-    changes: dict[str, Any] = {"data": data}
+def choose_workload(name: str, data: str | None, batch_size: int | None) -> Workload:
+    """The catalogue's workload, or the user's own, on another source and with another batch size where given.
+
+    Raises:
+        Unsuitable: where there is none of that name.
+    """
+    if ":" not in name and name not in WORKLOADS:
+        raise Unsuitable(f"no workload is called {name}; {one_of(WORKLOADS)}; or your own as module:NAME")
+    workload = own.named(name) if ":" in name else WORKLOADS[name]
+    usual = USUAL_DATA if USUAL_DATA in workload.sources else workload.data
+    changes: dict[str, Any] = {"data": data or usual}
     if batch_size is not None:
         changes["batch_size"] = batch_size
-    return dataclasses.replace(WORKLOADS[name], **changes)
+    return dataclasses.replace(workload, **changes)
 
 
 def choose_optimizations(names: str) -> tuple[Optimization, ...]:

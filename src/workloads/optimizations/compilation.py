@@ -22,7 +22,12 @@ class Compile(Optimization):
     expected: ClassVar = "any"  # 1.41x in training and 2.27x in inference on an A100; no promise on a CPU
     tolerance: ClassVar[Tolerance] = Tolerance(norm_ratio=0.02, cosine=0.99, relative_error=0.01)
     source: ClassVar[str] = "Ansel et al. 2024, doi:10.1145/3620665.3640366: 1.41x training, 2.27x inference (A100)"
+    slot: ClassVar[str] = "compilation"
     mode: Literal["default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"] = "default"
+    fullgraph: bool = False
+    """Refuse graph breaks instead of running what lies between two graphs eagerly."""
+    dynamic: bool = False
+    """Code for any batch size instead of the one that is seen first."""
 
     def __post_init__(self) -> None:
         """Refuse unknown modes."""
@@ -30,8 +35,10 @@ class Compile(Optimization):
             raise Unsuitable(f"compile: mode must be one of {', '.join(MODES)}, got {self.mode!r}")
 
     def __str__(self) -> str:
-        """``compile`` or ``compile-<mode>``."""
-        return self.name if self.mode == "default" else f"{self.name}-{self.mode}"
+        """``compile`` and whatever is not the default."""
+        chosen: list[str] = [self.mode] if self.mode != "default" else []
+        chosen += [name for name in ("fullgraph", "dynamic") if getattr(self, name)]
+        return "-".join([self.name, *chosen])
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """CPU code needs a C++ compiler, GPU code triton and a C compiler; CUDA graphs need CUDA."""
@@ -43,7 +50,7 @@ class Compile(Optimization):
 
     def apply(self, parts: Parts) -> None:
         """Compile in place, so that names and hooks of the model stay."""
-        parts.model.compile(mode=self.mode)
+        parts.model.compile(mode=self.mode, fullgraph=self.fullgraph, dynamic=self.dynamic or None)
 
     def proof(self, seen: Observation) -> str:
         """Whoever measures counted compiled graphs; a silent fallback to eager compiles none.
@@ -55,4 +62,7 @@ class Compile(Optimization):
             raise NotInEffect("no graph was compiled (is TORCHDYNAMO_DISABLE or suppress_errors set?)")
         if self.mode in CUDA_GRAPH_MODES and not seen.counts.get("graph_launches"):
             raise NotInEffect("no CUDA graph was launched: inductor skipped them (TORCH_LOGS=perf_hints says why)")
-        return f"{graphs} compiled graphs, {seen.counts.get('graph_breaks', 0)} graph breaks"
+        breaks = seen.counts.get("graph_breaks", 0)
+        if self.fullgraph and breaks:
+            raise NotInEffect(f"{breaks} graph breaks, where fullgraph allows none")
+        return f"{graphs} compiled graphs, {breaks} graph breaks"

@@ -79,6 +79,10 @@ class PersistentWorkers(Optimization):
     source: ClassVar[str] = SOURCE
     kinds: ClassVar[frozenset[str]] = KINDS
 
+    def baseline(self) -> tuple[Optimization, ...]:
+        """Two workers that are started for each epoch."""
+        return (Workers(2),)
+
     def apply(self, parts: Parts) -> None:
         """Set ``persistent_workers``."""
         _need_workers(self, parts)
@@ -107,6 +111,10 @@ class Prefetch(Optimization):
         if self.factor < 1:
             raise Unsuitable(f"prefetch: factor must be at least 1, got {self.factor}")
 
+    def baseline(self) -> tuple[Optimization, ...]:
+        """Two workers with the default of two batches each."""
+        return (Workers(2),)
+
     def apply(self, parts: Parts) -> None:
         """Set ``prefetch_factor``."""
         _need_workers(self, parts)
@@ -128,6 +136,10 @@ class NonBlocking(Optimization):
     order: ClassVar[int] = 14
     source: ClassVar[str] = SOURCE
     kinds: ClassVar[frozenset[str]] = KINDS
+
+    def baseline(self) -> tuple[Optimization, ...]:
+        """Pinned batches that the host waits for."""
+        return (PinMemory(),)
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """A copy within host memory always blocks."""

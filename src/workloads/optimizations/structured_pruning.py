@@ -8,7 +8,13 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from workloads.optimizations.unstructured_pruning import check_amount, convolutions, keep_zero, no_convolutions
+from workloads.optimizations.unstructured_pruning import (
+    PRUNED,
+    check_amount,
+    convolutions,
+    keep_zero,
+    no_convolutions,
+)
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Tolerance, Workload
 
 
@@ -19,6 +25,8 @@ class ChannelPruning(Optimization):
     name: ClassVar[str] = "channel-pruning"
     order: ClassVar[int] = 20
     keeps_shapes: ClassVar[bool] = False
+    slot: ClassVar[str] = "pruning"
+    kinds: ClassVar[frozenset[str]] = PRUNED
     tolerance: ClassVar[Tolerance] = Tolerance(relative_error=1e-3)
     source: ClassVar[str] = "Fang et al. 2023, arXiv:2301.12900; ResNet-50 at 0.5: MACs / 3.85, latency / 2.19"
     amount: float = 0.5
@@ -93,6 +101,8 @@ class ChannelMasks(Optimization):
     name: ClassVar[str] = "channel-masks"
     order: ClassVar[int] = 20
     expected: ClassVar = "same"
+    slot: ClassVar[str] = "pruning"
+    kinds: ClassVar[frozenset[str]] = PRUNED
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.prune.ln_structured.html"
     amount: float = 0.5
 

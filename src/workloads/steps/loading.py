@@ -2,76 +2,89 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import zlib
 from collections.abc import Iterable
-from multiprocessing.context import BaseContext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
+from workloads.steps.loader import (
+    WORKER_TIMEOUT_SECONDS,
+    Traced,
+    delivered,
+    displacement,
+    loader_facts,
+    new_loader,
+    nothing_to_load,
+    whole_batches,
+)
 from workloads.steps.step import Outcome, Step
 from workloads.workload import Optimization, Parts, Workload
 
-WORKER_TIMEOUT_SECONDS = 60  # a hung worker raises instead of waiting for ever
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+__all__ = ["WORKER_TIMEOUT_SECONDS", "LoaderStep", "LoadingStep", "Traced"]
 
 
-class Traced(Dataset[tuple[Tensor, Tensor, int, int]]):
-    """Samples with their index and the process that made them, as evidence of who worked and in which order."""
+class LoaderStep(Step):
+    """What every step with a loader has."""
 
-    def __init__(self, samples: Dataset[Any]) -> None:
-        """Wraps any map-style dataset."""
-        self.samples = samples
+    def __init__(self, workload: Workload, optimizations: tuple[Optimization, ...] = ()) -> None:
+        """Nothing is started before :meth:`build`."""
+        super().__init__(workload, optimizations)
+        self._loader: DataLoader[Any] | None = None
 
-    def __len__(self) -> int:
-        """As many as in the wrapped dataset."""
-        return len(self.samples)  # type: ignore[arg-type]
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor, int, int]:
-        """Input, target, index, process id."""
-        return (*self.samples[index], index, os.getpid())
-
-
-def _fork_context() -> BaseContext:
-    """Fork; once CUDA is initialised, from a server that has imported what the workers need and no CUDA."""
-    if not torch.cuda.is_initialized():
-        return multiprocessing.get_context("fork")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torchvision", "workloads.steps.loading"])
-    return context
-
-
-class LoadingStep(Step):
-    """One epoch: every sample decoded, batched, and copied to the device, in the stated order."""
-
-    kind = "load"
+    @property
+    def batches(self) -> int:
+        """Of one epoch."""
+        return whole_batches(self.workload)
 
     @property
     def samples(self) -> int:
         """All samples of the epoch that fill whole batches."""
-        return self._batches() * self.workload.batch_size
+        return self.batches * self.workload.batch_size
 
     @property
     def repeatable(self) -> bool:
         """With worker processes, how many batches wait in memory is a matter of timing."""
         return not any("workers" in each.name for each in self.optimizations)
 
-    def _batches(self) -> int:
-        return len(self.workload.dataset(train=True)) // self.workload.batch_size  # type: ignore[arg-type]
+    @property
+    def loader(self) -> DataLoader[Any]:
+        """The live loader.
 
-    def __init__(self, workload: Workload, optimizations: tuple[Optimization, ...] = ()) -> None:
-        """Nothing is started before :meth:`build`."""
-        super().__init__(workload, optimizations)
-        self._loader: DataLoader[Any] | None = None
-        self._seen: dict[str, Any] = {}
+        Raises:
+            RuntimeError: before :meth:`build`.
+        """
+        if self._loader is None:
+            raise RuntimeError(f"{self} is not built: call build(device) first")
+        return self._loader
+
+    def unsuitable(self, device: torch.device) -> str | None:
+        """Also where the workload gives a batch and no samples, or too few of them."""
+        return nothing_to_load(self.workload, self.batches) or super().unsuitable(device)
 
     def build(self, device: torch.device) -> None:
         """A loader over the workload's training samples; workers start with the first epoch."""
         super().build(device)
-        self._loader = self._new_loader(self.parts)
+        self._loader = new_loader(self.workload, self.parts, batches=self.batches)
+
+    def release(self) -> None:
+        """Drop the loader, too, which ends its workers."""
+        super().release()
+        self._loader = None
+
+    def facts(self) -> dict[str, Any]:
+        """Who delivered the samples of an epoch, in two epochs one after the other, and how they came."""
+        return loader_facts(self.parts, self.loader)
+
+
+class LoadingStep(LoaderStep):
+    """One epoch: every sample decoded, batched, and copied to the device, in the stated order."""
+
+    kind = "load"
 
     def plain_parts(self, device: torch.device) -> Parts:
         """Parts with an empty model: loading needs none."""
@@ -84,69 +97,45 @@ class LoadingStep(Step):
             device=device,
             training=False,
             forward=torch.nn.Identity(),
+            dataset=self.workload.dataset,
         )
-
-    def _new_loader(self, parts: Parts) -> DataLoader[Any]:
-        arguments = dict(parts.loader_arguments)
-        if arguments.get("num_workers"):
-            arguments.setdefault("timeout", WORKER_TIMEOUT_SECONDS)
-            # fork is the fastest start and safe only before CUDA is initialised in this process
-            arguments.setdefault("multiprocessing_context", _fork_context())
-        return DataLoader(
-            Traced(self.workload.dataset(train=True)),
-            batch_size=self.workload.batch_size,
-            drop_last=True,
-            **arguments,
-        )
-
-    def release(self) -> None:
-        """Drop the loader, which ends its workers."""
-        super().release()
-        self._loader = None
-        self._seen = {}
 
     def run(self) -> None:
         """One epoch: the iterator is made, drained and ended here, so that no worker runs on afterwards."""
-        self._epoch(keep=False)
-
-    def _epoch(self, *, keep: bool) -> tuple[list[Tensor], list[int]]:
-        """Copies every batch to the device; the batches' indices and checksums where ``keep``."""
-        parts, loader = self.parts, self._loader
-        if loader is None:
-            raise RuntimeError(f"{self} is not built: call build(device) first")
-        order: list[Tensor] = []
-        checksums: list[int] = []
-        workers: set[int] = set()
-        pinned = True
-        for inputs, targets, indices, processes in loader:
-            on_device = inputs.to(parts.device, non_blocking=parts.non_blocking)
-            targets.to(parts.device, non_blocking=parts.non_blocking)
-            self._last = on_device
-            if keep:
-                order.append(indices)
-                checksums.append(zlib.crc32(on_device.cpu().contiguous().numpy().tobytes()))
-                workers.update(processes.tolist())
-                pinned = pinned and inputs.is_pinned()
-        if keep:
-            self._seen = {"workers": workers, "pinned": pinned, "loader": loader}
-        return order, checksums
+        for batch in delivered(self.parts, self.loader):
+            self._last = batch.inputs
 
     def outcome(self) -> Outcome:
-        """The sample indices in order and a checksum of each batch: the same samples, once each."""
-        order, checksums = self._epoch(keep=True)
-        return Outcome("identical", {"order": torch.cat(order), "checksums": torch.tensor(checksums)})
+        """The sample indices in order and what each batch held: the same samples, once each."""
+        return self._outcome_of(self)
 
     def reference_outcome(self, variant: Step) -> Outcome:
-        """The same of this step itself: loading options change nothing in the samples."""
-        return self.outcome()
+        """The same of this step itself: loading techniques change nothing in the samples but, at most, last bits."""
+        return self._outcome_of(variant)
+
+    def _outcome_of(self, variant: Step) -> Outcome:
+        """Checksums of whole batches, or a projection of each sample where the variant keeps not every bit."""
+        exact = all(each.keeps_samples for each in variant.optimizations)
+        order: list[Tensor] = []
+        contents: list[Tensor] = []
+        for batch in delivered(self.parts, self.loader):
+            order.append(batch.indices)
+            contents.append(_checksum(batch.inputs) if exact else _projection(batch.inputs))
+        if exact:
+            return Outcome("identical", {"order": torch.cat(order), "checksums": torch.stack(contents)})
+        return Outcome("outputs", {"displacement": displacement(order), "projections": torch.cat(contents)})
 
     def resident_tensors(self) -> Iterable[Tensor]:
         """None: an epoch leaves nothing behind."""
         return ()
 
-    def facts(self) -> dict[str, Any]:
-        """Who delivered the samples of an epoch, in two epochs one after the other."""
-        self._epoch(keep=True)
-        first = self._seen["workers"]
-        self._epoch(keep=True)
-        return {**self._seen, "workers": self._seen["workers"], "earlier_workers": first, "this_process": os.getpid()}
+
+def _checksum(inputs: Tensor) -> Tensor:
+    return torch.tensor(zlib.crc32(inputs.cpu().contiguous().numpy().tobytes()))
+
+
+def _projection(inputs: Tensor) -> Tensor:
+    """Each sample projected on one random direction: as far off as the sample is, and a single number."""
+    samples = inputs.flatten(1).double()
+    direction = torch.randn(samples.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return samples @ direction.to(samples.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -131,11 +132,21 @@ class Step:
 
     def unsuitable(self, device: torch.device) -> str | None:
         """Why this step cannot run on ``device``, or ``None``."""
-        for each in self.optimizations:
-            if self.kind not in each.kinds:
-                return f"{each} is for {' and '.join(sorted(each.kinds))} steps, not for {self.kind}"
+        unfit = (self.unfit(each) or self._refused(each) for each in self.optimizations)
         reasons = (each.unsuitable(self.workload, device) for each in self.optimizations)
-        return next((reason for reason in reasons if reason), None) or clashes(self.optimizations)
+        return next(filter(None, itertools.chain(unfit, reasons)), None) or clashes(self.optimizations)
+
+    def unfit(self, optimization: Optimization) -> str | None:
+        """Why this kind of step cannot take ``optimization``, or ``None``."""
+        if self.kind in optimization.kinds:
+            return None
+        return f"{optimization} is for {' and '.join(sorted(optimization.kinds))} steps, not for {self.kind}"
+
+    def _refused(self, optimization: Optimization) -> str | None:
+        """What the workload itself says of ``optimization``."""
+        names = f"{self.kind} {optimization}", str(optimization)
+        reasons = (self.workload.refused.get(name) for name in names)
+        return next((f"{self.workload.name} refuses {optimization}: {each}" for each in reasons if each), None)
 
     def build(self, device: torch.device) -> None:
         """Fresh, seeded state on ``device``; every build of equal steps starts equal."""

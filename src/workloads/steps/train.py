@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,11 @@ TIMED: dict[str, dict[str, Any]] = {"SGD": {"lr": 0.01, "momentum": 0.9}, "AdamW
 """Arguments of the timed steps' optimizer: small steps, so that a long measurement stays finite."""
 CHECKED: dict[str, dict[str, Any]] = {
     "SGD": {"lr": 0.1},
-    "AdamW": {"lr": 0.1, "eps": 1.0, "weight_decay": 0.0},  # so large an epsilon that it does not divide the scale away
+    "AdamW": {
+        "lr": 1.0,
+        "eps": 10.0,
+        "weight_decay": 0.0,
+    },  # so large an epsilon that it does not divide the scale away
 }
 """Arguments of the one step whose movement is compared."""
 
@@ -67,8 +72,12 @@ class TrainStep(Step):
 
     def _outcome_of(self, parts: Parts, initial: Mapping[str, Tensor], variant: Step) -> Outcome:
         # a compiled step is compared in the mode it was compiled for, so that the check does not compile again
-        statistics = running_statistics(parts.model, wanted=not variant.compiled)
-        with self.active(), starting_from(initial, parts.model), statistics:
+        in_pieces = any(each.splits_batch for each in variant.optimizations)
+        statistics = running_statistics(parts.model, wanted=in_pieces or not variant.compiled)
+        with self.active():
+            random = draws_random(parts, compiled=variant.compiled)
+        calm = in_evaluation(parts.model, wanted=random)
+        with self.active(), starting_from(initial, parts.model), statistics, calm:
             before = {name: each.detach().clone() for name, each in parts.model.named_parameters()}
             optimizer = new_optimizer(parts, CHECKED)
             call = self.wrapped(parts, lambda: self._step(parts, optimizer), optimizer)
@@ -111,3 +120,27 @@ def running_statistics(model: nn.Module, *, wanted: bool) -> Iterator[None]:
     finally:
         for norm in norms:
             norm.train()
+
+
+def draws_random(parts: Parts, *, compiled: bool) -> bool:
+    """Whether a forward pass takes random numbers, as dropout does: twins would drop different values."""
+    on_gpu = parts.device.type == "cuda"
+    eagerly = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+    with torch.random.fork_rng([parts.device] if on_gpu else []), torch.no_grad(), eagerly:
+        state = partial(torch.cuda.get_rng_state, parts.device) if on_gpu else torch.get_rng_state
+        before = state()
+        parts.forward(parts.inputs)
+        return not torch.equal(before, state())
+
+
+@contextmanager
+def in_evaluation(model: nn.Module, *, wanted: bool) -> Iterator[None]:
+    """Every module in evaluation mode, except recurrent ones: cuDNN gives their gradients in training mode only."""
+    modules = [each for each in model.modules() if wanted and each.training and not isinstance(each, nn.RNNBase)]
+    for each in modules:
+        each.training = False
+    try:
+        yield
+    finally:
+        for each in modules:
+            each.training = True

@@ -9,7 +9,6 @@ import torch
 from perfgate.errors import MeasurementError
 from perfgate.measure import clock as clocks
 from perfgate.measure.clock import CudaClock, Timing, WallClock, check_agreement, clock_for, time_round
-from perfgate.measure.compilation import compile_times
 from perfgate.measure.measurements import side_measurements, speedup, unjudged
 from perfgate.measure.rounds import Side, run_rounds
 from perfgate.measure.stopping import rounds_for
@@ -186,11 +185,6 @@ def test_energy_is_per_step_and_per_sample():
     assert by_name["energy_joules"].values == (8.0,)
     assert by_name["energy_joules_per_sample"].values == (2.0,)
     assert by_name["event_seconds"].values == (0.09,)
-
-
-def test_compile_time_is_the_first_call_beyond_a_steady_round():
-    """A metric of its own."""
-    assert [each.values for each in compile_times(10.5, 2.5, [Timing(0.5, None)] * 3)] == [(10.0,), (2.0,)]
 
 
 def test_counts_that_do_not_repeat_are_not_judged():

@@ -48,6 +48,42 @@ def test_flops_as_computed_by_hand(module, shape, flops):
         assert count_eager(lambda: module(inputs)).flops == flops
 
 
+ATTENTION = 2 * 3 * 10 * 16 * 4 * 16 + 2 * 2 * 3 * 10 * 10 * 16  # 3 sequences of 10 tokens of width 16
+
+
+@pytest.mark.parametrize(
+    ("layer", "arguments", "operator", "flops"),
+    [
+        (nn.MultiheadAttention(16, 4, batch_first=True), 3, "aten::_native_multi_head_attention", ATTENTION),
+        (
+            nn.TransformerEncoderLayer(16, 4, dim_feedforward=24, batch_first=True),
+            1,
+            "aten::_transformer_encoder_layer_fwd",
+            ATTENTION + 2 * 2 * 3 * 10 * 16 * 24,
+        ),
+    ],
+    ids=["attention", "encoder layer"],
+)
+def test_flops_of_layers_that_are_one_operator_in_inference(layer, arguments, operator, flops):
+    """Those of the products that it stands for."""
+    layer.eval()
+    inputs = [torch.ones(3, 10, 16)] * arguments
+    with torch.no_grad():
+        counts = count_eager(lambda: layer(*inputs))
+    assert counts.operators[f"{operator}(float32)"] == 1
+    assert counts.flops == counts.float32_flops == flops
+
+
+def test_flops_of_nested_tensors_are_not_told():
+    """Padding makes a nested tensor of them, which has no sizes to ask for; counting goes on."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, dim_feedforward=24, batch_first=True), 1).eval()
+    padding = torch.tensor([[False] * 10, [False] * 9 + [True]])
+    with torch.no_grad():
+        counts = count_eager(lambda: encoder(torch.ones(2, 10, 16), src_key_padding_mask=padding))
+    assert any("_transformer_encoder_layer_fwd" in name for name in counts.operators)
+    assert counts.flops == 0
+
+
 def test_operators_are_seen_while_flops_are_counted():
     """One pass for both: the FLOP counter does not hide or add operators."""
     layer, inputs = nn.Linear(4, 4), torch.ones(2, 4)

@@ -1,0 +1,100 @@
+"""What this machine can do at best, measured: a large matrix product, and a large copy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from workloads.analysis.clock import seconds_of
+
+MATMUL_SIDES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
+"""The best of these: the largest (17 GFLOP, 1.1 TFLOP) fill many cores and hide the start of threads and kernels, the
+smaller ones take so little time on a few cores that some round falls between the disturbances of other processes."""
+COPY_BYTES = {"cpu": 256 * 2**20, "cuda": 2**30}
+"""Many times what the caches of a processor or a GPU hold."""
+FEWEST_ROUNDS = 3
+BUDGET_SECONDS = 0.2  # per size, for more rounds where they are short
+DTYPES = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "tf32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+"""Precisions whose peak can be measured with ``torch.mm``; any other is compared with bfloat16's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peaks:
+    """The roofs of one machine."""
+
+    flops_per_second: Mapping[str, float]
+    """Of a matrix product, by precision."""
+    bytes_per_second: float
+    """Of a copy, read and written."""
+
+    def compute_seconds(self, flops: Mapping[str, int]) -> float:
+        """How long ``flops``, by precision, take at their peaks."""
+        return sum(count / self.flops_per_second[precision] for precision, count in flops.items())
+
+
+def measured_peaks(device: torch.device, precisions: tuple[str, ...]) -> Peaks:
+    """The peaks of ``device``; each is measured once per process and number of threads."""
+    threads = torch.get_num_threads()
+    return Peaks(
+        flops_per_second={each: matmul_peak(device, _measurable(each), threads) for each in precisions},
+        bytes_per_second=copy_peak(device, threads),
+    )
+
+
+def _measurable(precision: str) -> str:
+    return precision if precision in DTYPES else "bfloat16"
+
+
+@functools.cache
+def matmul_peak(device: torch.device, precision: str, threads: int) -> float:  # noqa: ARG001 - a key of the cache
+    """FLOP/s of the fastest square matrix product with this many ``threads``."""
+    return max(_matmul_rate(device, precision, side) for side in MATMUL_SIDES[device.type])
+
+
+def _matmul_rate(device: torch.device, precision: str, side: int) -> float:
+    with torch.no_grad(), float32_as(precision):
+        a = torch.ones(side, side, device=device, dtype=DTYPES[precision])
+        out = torch.empty_like(a)
+        return 2 * side**3 / _fastest(lambda: torch.mm(a, a, out=out), device)
+
+
+@functools.cache
+def copy_peak(device: torch.device, threads: int) -> float:  # noqa: ARG001 - a key of the cache
+    """Bytes/s, read and written, of a copy inside ``device``'s memory with this many ``threads``."""
+    source = torch.ones(COPY_BYTES[device.type], device=device, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    return 2 * source.numel() / _fastest(lambda: target.copy_(source), device)
+
+
+def _fastest(work: Callable[[], Any], device: torch.device) -> float:
+    """Seconds of the fastest round, after one that is not counted: a peak is what no disturbance took part in."""
+    work()
+    seconds: list[float] = []
+    while len(seconds) < FEWEST_ROUNDS or sum(seconds) < BUDGET_SECONDS:
+        seconds.append(seconds_of(work, device))
+    return min(seconds)
+
+
+@contextmanager
+def float32_as(precision: str) -> Iterator[None]:
+    """Let CUDA multiply float32 matrices as TF32, or not, in the block."""
+    settings = torch.backends.cuda.matmul
+    before = settings.fp32_precision
+    if precision in {"tf32", "float32"} and (precision == "tf32") != (before == "tf32"):
+        settings.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+    try:
+        yield
+    finally:
+        if settings.fp32_precision != before:
+            settings.fp32_precision = before

@@ -1,0 +1,28 @@
+"""Peak memory of what ran last: of CUDA's allocator on a GPU, of the whole process on a CPU."""
+
+import resource
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+FORGET = Path("/proc/self/clear_refs")
+FORGET_PEAK = "5"  # proc(5): reset the peak resident set to the present one
+
+
+def forget_peak(device: torch.device) -> None:
+    """Start the peak anew. Where the CPU's cannot be (not Linux), it stays that of the process since its start."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError):
+        FORGET.write_text(FORGET_PEAK, encoding="ascii")
+
+
+def peak_bytes(device: torch.device) -> int:
+    """CUDA's peak allocation in bytes; on a CPU the peak resident set of the process, torch itself included."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024  # getrusage(2): kilobytes, but bytes on macOS
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
