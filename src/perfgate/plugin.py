@@ -76,11 +76,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def _tell_children(config: pytest.Config) -> None:
     """Put what only the subject understands into the environment, where it and every child process look."""
     option = config.option
-    data = str(option.perfgate_data.absolute()) if option.perfgate_data else ""
     patch = pytest.MonkeyPatch()
-    for name, value in (("PERFGATE_DATA", data), ("PERFGATE_WORKLOAD", option.perfgate_workload)):
-        if value:
-            patch.setenv(name, value)
+    if option.perfgate_data:
+        patch.setenv("PERFGATE_DATA", str(option.perfgate_data.absolute()))
+    if option.perfgate_workload:
+        patch.setenv("PERFGATE_WORKLOAD", option.perfgate_workload)
+        patch.setenv("PERFGATE_WORKLOAD_FOLDER", str(config.invocation_params.dir))  # children start elsewhere
     config.add_cleanup(patch.undo)
 
 
@@ -256,6 +257,10 @@ def measure(request: pytest.FixtureRequest, benchmark: Any, _cold_compile_cache:
             record = _measure(gate, benchmark, step, against, request.node.nodeid)
         except PerfgateError as error:
             pytest.fail(f"{error.code}: {error}", pytrace=False)
+        except Exception as error:
+            if getattr(error, "skip", False):  # see Step.build: only trying shows that it cannot run
+                pytest.skip(str(error))
+            raise
         request.node.stash[RECORD] = record
         return record
 

@@ -1,4 +1,4 @@
-"""``python -m workloads``: really train, with the same parts that are benchmarked."""
+"""``python -m workloads``: train, analyse and experiment for real, with the same parts that are benchmarked."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from workloads.commands import analyse, experiments, ladder, train
+from workloads.commands import analyse, experiments, ladder, techniques, train
 from workloads.workload import Unsuitable
 
 USAGE_ERROR = 2
-COMMANDS = {"train": train, "experiments": experiments, "ladder": ladder, "analyse": analyse}
+COMMANDS = {"train": train, "experiments": experiments, "ladder": ladder, "analyse": analyse, "techniques": techniques}
 
 
 def make_parser() -> argparse.ArgumentParser:

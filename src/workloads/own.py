@@ -19,6 +19,8 @@ GROUP = "perfgate.workloads"
 """The group of entry points; the value of each is ``module:NAME``."""
 VARIABLE = "PERFGATE_WORKLOAD"
 """Holds ``module:NAME``, or several, separated by commas."""
+FOLDER = "PERFGATE_WORKLOAD_FOLDER"
+"""Where to look for the module; default: the current directory."""
 SHAPE = "write module:NAME, where NAME is a Workload in that module"
 SHOWN = 3  # names in a message
 
@@ -41,7 +43,7 @@ def load() -> tuple[Workload, ...]:
 def named(name: str) -> Workload:
     """The workload that ``module:NAME`` names: an instance, or a class whose fields all have defaults.
 
-    The current directory is searched first, as by ``python -m``.
+    The current directory, or ``PERFGATE_WORKLOAD_FOLDER``, is searched first, as by ``python -m``.
 
     Raises:
         Unsuitable: where the module is not found or raises, or has no such name, or that is no workload.
@@ -56,7 +58,7 @@ def named(name: str) -> Workload:
 
 
 def _imported(name: str) -> ModuleType:
-    here = str(Path.cwd())
+    here = os.environ.get(FOLDER) or str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:

@@ -31,6 +31,12 @@ class Unsuitable(Exception):
     """A workload, optimization or data source cannot be used as asked; the message says why and what to do."""
 
 
+class Inapplicable(Unsuitable):
+    """Only applying a technique showed that it cannot be used with this model; whoever measures skips it."""
+
+    skip = True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
     """How far a variant's result may be from its plain twin's.

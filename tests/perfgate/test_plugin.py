@@ -391,6 +391,40 @@ def test_next(measure):
     result.stdout.fnmatch_lines(["*state-leak: *cudnn.benchmark False -> True*"])
 
 
+def test_what_only_trying_shows_is_skipped_with_its_reason(project):
+    """A technique that finds this model not to its liking fails nobody; a broken workload does."""
+    (project.path / "benches" / "test_fit.py").write_text(
+        """
+from dataclasses import dataclass
+from workloads import MLP, Unsuitable
+from workloads.optimizations import AMP
+
+@dataclass(frozen=True)
+class Picky(AMP):
+    def apply(self, parts):
+        raise Unsuitable("it wants a model with wings")
+
+class Short(MLP):
+    def batch(self):
+        inputs, targets = super().batch()
+        return inputs[1:], targets
+
+TINY = dict(batch_size=4, width=8, image_size=4)
+
+def test_picky(measure):
+    measure(MLP(**TINY).train_step(Picky()), against=MLP(**TINY).train_step())
+
+def test_short(measure):
+    measure(Short(**TINY).train_step())
+""",
+        encoding="utf-8",
+    )
+    result = project.runpytest("benches/test_fit.py", "--perfgate-smoke")
+    result.assert_outcomes(skipped=1, failed=1)
+    for said in ("amp-bf16: it wants a model with wings", "batch() gave 3 inputs and 4 targets"):
+        result.stdout.fnmatch_lines([f"*{said}*"])
+
+
 def test_a_test_that_fails_after_measuring_is_not_saved(project):
     """pytest-benchmark would save its numbers."""
     (project.path / "benches" / "test_tiny.py").write_text(

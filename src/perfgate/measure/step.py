@@ -96,7 +96,11 @@ class Step(Protocol):
         """Why it cannot run on ``device``, with the remedy."""
 
     def build(self, device: torch.device) -> None:
-        """Fresh, seeded state."""
+        """Fresh, seeded state.
+
+        An exception with a true attribute ``skip``, raised here or in the first call, says what :meth:`unsuitable`
+        could not know: the benchmark is skipped with it.
+        """
 
     def release(self) -> None:
         """Drop the state."""

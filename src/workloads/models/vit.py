@@ -21,4 +21,6 @@ class ViTB16(ImageClassifier):
     def model(self) -> nn.Module:
         """Patches of 16x16 pixels, 12 blocks of width 768."""
         model: nn.Module = torchvision.models.vit_b_16(image_size=self.image_size, num_classes=self.classes)
+        # torchvision's head of zeros gives zeros, which compare with nothing
+        nn.init.normal_(model.get_parameter("heads.head.weight"), std=0.02)
         return model

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from workloads.optimizations.blueprint import blueprint
 from workloads.workload import (
     Call,
+    Inapplicable,
     NotInEffect,
     Observation,
     Optimization,
@@ -83,7 +84,7 @@ class Attention(Optimization):
                 return call()
             except RuntimeError as error:
                 if "No available kernel" in str(error) or "No viable backend" in str(error):
-                    raise Unsuitable(f"{self} cannot take these tensors: add amp-bf16 on a GPU ({error})") from error
+                    raise Inapplicable(f"{self} cannot take these tensors: add amp-bf16 on a GPU ({error})") from error
                 raise
 
         return explained

@@ -1,7 +1,7 @@
 """torch.compile: the model captured as graphs and generated as fused code."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -48,9 +48,20 @@ class Compile(Optimization):
             return f"compile mode {self.mode} works through CUDA graphs and is not in effect on a CPU"
         return compilers.missing_for_cpu()
 
+    def clash(self, other: Optimization) -> str | None:
+        """Lite mode runs operators as the eager program has them, but not in autocast's types."""
+        if self.mode == "lite" and other.name == "amp":
+            return f"{self} mixes up the types of {other} in the backward pass: use compile"
+        return super().clash(other)
+
     def apply(self, parts: Parts) -> None:
         """Compile in place, so that names and hooks of the model stay."""
-        parts.model.compile(mode=self.mode, fullgraph=self.fullgraph, dynamic=self.dynamic or None)
+        chosen: dict[str, Any] = {"mode": self.mode, "fullgraph": self.fullgraph, "dynamic": self.dynamic or None}
+        if type(parts.model).forward.__module__.startswith("torch.nn.modules"):
+            # torch 2.11 leaves a bare container eager in model.compile(), without a word
+            parts.model.forward = torch.compile(parts.model.forward, **chosen)
+        else:
+            parts.model.compile(**chosen)
 
     def proof(self, seen: Observation) -> str:
         """Whoever measures counted compiled graphs; a silent fallback to eager compiles none.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from workloads.optimizations import compilers
 from workloads.optimizations.artefact import Artefact, Captured, Whole
-from workloads.workload import Parts, Unsuitable, Workload
+from workloads.workload import Inapplicable, Parts, Workload
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def exported(whole: Whole, inputs: Tensor) -> torch.export.ExportedProgram:
     """The program of one forward pass at the shape of ``inputs``.
 
     Raises:
-        Unsuitable: where the model cannot be exported, for instance because it branches on values.
+        Inapplicable: where the model cannot be exported, for instance because it branches on values.
     """
     try:
         return torch.export.export(whole, (inputs,))
     except Exception as error:  # dynamo's, fx's and sympy's errors have no common base
-        raise Unsuitable(f"torch.export cannot take the model: {error}") from error
+        raise Inapplicable(f"torch.export cannot take the model: {error}") from error

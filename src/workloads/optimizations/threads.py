@@ -24,6 +24,10 @@ class Threads(Optimization):
         if self.count < 1:
             raise Unsuitable(f"threads: count must be at least 1, got {self.count}")
 
+    def baseline(self) -> tuple[Optimization, ...]:
+        """One thread."""
+        return (Threads(1),)
+
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """Only operators on a CPU use them, and more than there are cores take turns."""
         if device.type != "cpu":

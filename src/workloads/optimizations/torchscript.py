@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.jit.frontend import FrontendError
 
 from workloads.optimizations.artefact import Artefact, Captured, Whole
-from workloads.workload import NotInEffect, Observation, Optimization, Parts, Unsuitable
+from workloads.workload import Inapplicable, NotInEffect, Observation, Optimization, Parts, Unsuitable
 
 WAYS = ("trace", "script")
 
@@ -59,11 +59,13 @@ class TorchScript(Captured):
             # torch's own check traces again and compares bits, which differ under autocast
             return cast("torch.jit.ScriptModule", torch.jit.trace(whole, inputs, check_trace=False))
         if whole.call is not whole.model:
-            raise Unsuitable(f"{self} does not see what another technique put around the model: use torchscript-trace")
+            raise Inapplicable(
+                f"{self} does not see what is put around the model: use torchscript-trace"
+            )
         try:
             return cast("torch.jit.ScriptModule", torch.jit.script(whole.model))
         except (RuntimeError, FrontendError) as error:
-            raise Unsuitable(f"the model is not written in TorchScript's part of Python: {error}") from error
+            raise Inapplicable(f"the model is not written in TorchScript's part of Python: {error}") from error
 
     def proof(self, seen: Observation) -> str:
         """It is a script module, and torch's own verdict on it."""

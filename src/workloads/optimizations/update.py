@@ -33,6 +33,10 @@ class Update(Optimization):
         """``sgd-fused``, ``adamw-for-loop`` ..."""
         return f"{self.algorithm}-{self.implementation}"
 
+    def baseline(self) -> tuple[Optimization, ...]:
+        """The same algorithm, parameter by parameter."""
+        return (Update("for-loop", self.algorithm),)
+
     def apply(self, parts: Parts) -> None:
         """Choose the optimizer and its implementation."""
         parts.optimizer = ALGORITHMS[self.algorithm]

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader
 
 from workloads.steps.inference import InferenceStep
-from workloads.steps.step import Figure, copied
+from workloads.steps.step import Figure, applied, copied
 from workloads.workload import Parts, Workload
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _tuned(workload: Workload, optimizations: tuple[Optimization, ...], device: 
     parts = workload.parts(device, training=True)
     parts.model.load_state_dict(trained(workload, str(device)))
     for each in optimizations:
-        each.apply(parts)
+        applied(each, parts)
     fit(workload, parts, epochs=TUNED_EPOCHS, learning_rate=TUNED_RATE)
     parts.model.eval()
     inputs, targets = _test_set(workload)

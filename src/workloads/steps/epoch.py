@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workloads.steps.loader import Batch, Waiting, conforming, delivered, displacement, new_loader, whole_batches
 from workloads.steps.loading import LoaderStep
-from workloads.steps.step import Figure, Outcome, Step, copied
+from workloads.steps.step import Figure, Outcome, Step, applied, copied
 from workloads.steps.train import TrainStep
 from workloads.workload import Optimization, Parts, Unsuitable, Workload
 
@@ -77,7 +77,7 @@ class EpochStep(LoaderStep, TrainStep):
         parts = self.plain_parts(device)
         shape = parts.inputs.shape
         for each in self.optimizations:
-            each.apply(parts)
+            applied(each, parts)
             if parts.inputs.shape != shape:
                 raise Unsuitable(f"{each} changes the shape of the batch, and an epoch's come as the loader has them")
         return parts

@@ -14,11 +14,13 @@ from torch import Tensor, nn
 from workloads.observation import OperatorNames, observe_activations
 from workloads.workload import (
     Call,
+    Inapplicable,
     NotInEffect,
     Observation,
     Optimization,
     Parts,
     Tolerance,
+    Unsuitable,
     Workload,
     changed_parameters,
     clashes,
@@ -158,7 +160,7 @@ class Step:
         """Seeded parts with every optimization applied."""
         parts = self.plain_parts(device)
         for each in self.optimizations:
-            each.apply(parts)
+            applied(each, parts)
         return parts
 
     def plain_parts(self, device: torch.device) -> Parts:
@@ -284,6 +286,18 @@ def _agreed(optimizations: list[Optimization]) -> str:
     """The direction that all of them are expected to have; empty where there are none, any where they disagree."""
     directions = {each.expected for each in optimizations}
     return str(directions.pop()) if len(directions) == 1 else "any" if directions else ""
+
+
+def applied(optimization: Optimization, parts: Parts) -> None:
+    """Apply one technique.
+
+    Raises:
+        Inapplicable: where the technique finds that this model is not for it.
+    """
+    try:
+        optimization.apply(parts)
+    except Unsuitable as error:
+        raise Inapplicable(f"{optimization}: {error}") from error
 
 
 def copied(module: nn.Module) -> dict[str, Tensor]:
