@@ -2,12 +2,20 @@
 
 import pytest
 
-from workloads import MLP, ResNet18, ResNet18Cifar, Transformer
+from workloads import GPT2, MLP, ResNet18, ResNet18Cifar, ResNet50, Transformer, ViTB16
 from workloads.optimizations import AMP
 
 pytestmark = pytest.mark.benchmark(group="amp")
 
-WORKLOADS = [MLP(), ResNet18(), Transformer(), pytest.param(ResNet18Cifar(batch_size=256), marks=pytest.mark.gpu)]
+WORKLOADS = [
+    MLP(),
+    ResNet18(),
+    Transformer(),
+    *(
+        pytest.param(each, marks=pytest.mark.gpu)
+        for each in (ResNet18Cifar(batch_size=256), ResNet50(batch_size=128), ViTB16(), GPT2())
+    ),
+]
 PRECISIONS = [AMP("bfloat16"), pytest.param(AMP("float16"), marks=pytest.mark.gpu)]
 
 

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.benchmark(group="analysis")
 WORKLOADS = [
     MLP(),
     ResNet18(),
-    Transformer(),
+    pytest.param(Transformer(), marks=pytest.mark.slow),
     pytest.param(ResNet18Cifar(batch_size=256), marks=pytest.mark.gpu),
     pytest.param(ResNet50(), marks=pytest.mark.gpu),
     pytest.param(GPT2(batch_size=8), marks=pytest.mark.gpu),

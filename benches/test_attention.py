@@ -7,7 +7,7 @@ from workloads.optimizations import AMP, Attention
 
 pytestmark = pytest.mark.benchmark(group="attention")
 
-LONG = Transformer(context=256)
+LONG = Transformer(batch_size=4, context=256)
 SMALL_GPT2 = GPT2(batch_size=4)
 FUSED = [Attention("flash"), Attention("memory-efficient"), Attention("cudnn")]
 MATH = Attention("math")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workloads import MLP, ResNet18, ResNet18Cifar, Transformer
+from workloads import GPT2, MLP, ResNet18, ResNet18Cifar, ResNet50, Transformer, ViTB16
 
 pytestmark = pytest.mark.benchmark(group="baseline")
 
@@ -11,7 +11,10 @@ WORKLOADS = [
     ResNet18(),
     Transformer(),
     pytest.param(ResNet18Cifar(), marks=pytest.mark.slow),
-    pytest.param(ResNet18Cifar(batch_size=256), marks=pytest.mark.gpu),
+    *(
+        pytest.param(each, marks=pytest.mark.gpu)
+        for each in (ResNet18Cifar(batch_size=256), ResNet50(batch_size=128), ViTB16(), GPT2())
+    ),
 ]
 
 

@@ -33,6 +33,7 @@ def test_persistent_workers(measure):
     measure(PHOTOS.loading_step(TWO, PersistentWorkers()), against=PHOTOS.loading_step(TWO))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefetch", [Prefetch(4)], ids=str)
 def test_prefetch_factor(measure, prefetch):
     """Two workers that prepare so many batches ahead, against the default of two."""

@@ -21,7 +21,7 @@ from workloads.optimizations import (
 pytestmark = [pytest.mark.benchmark(group="data loading"), pytest.mark.loader]
 
 PHOTOS = ResNet18(batch_size=8, data="photos", image_size=64)
-BATCHES = 4  # of 8 photographs: a round of less than half a second on one core
+BATCHES = 3  # of 8 photographs: a round of less than half a second on one core
 LARGE = ResNet18(batch_size=32, data="photos", image_size=224)
 PINNED = (Workers(4), PersistentWorkers(), PinMemory(), NonBlocking())
 CHAIN = (*PINNED, Prefetcher(), ChannelsLast(), AMP("bfloat16"))
@@ -35,6 +35,7 @@ def test_worker(measure):
     )
 
 
+@pytest.mark.slow
 def test_device_augmentation(measure):
     """Batches normalised and flipped as a whole, against sample by sample in the loader."""
     measure(PHOTOS.epoch_step(DeviceAugmentation(), batches=BATCHES), against=PHOTOS.epoch_step(batches=BATCHES))

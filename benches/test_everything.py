@@ -6,7 +6,15 @@ from workloads.stacks import BEST
 
 pytestmark = [pytest.mark.benchmark(group="everything"), pytest.mark.compile]
 
-STACKS = [pytest.param(each, marks=pytest.mark.gpu if each.device_type == "cuda" else ()) for each in BEST]
+
+def marks(stack):
+    """A stack of one has been measured with its technique."""
+    if stack.device_type == "cuda":
+        return pytest.mark.gpu
+    return pytest.mark.slow if len(stack.techniques) == 1 else ()
+
+
+STACKS = [pytest.param(each, marks=marks(each)) for each in BEST]
 
 
 @pytest.mark.parametrize("stack", STACKS, ids=str)

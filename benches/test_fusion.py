@@ -37,6 +37,7 @@ def test_in_place_activations(measure, workload):
     measure(workload.inference_step(InPlace()), against=workload.inference_step(OutOfPlace()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", [ResNet18(), *LARGE], ids=str)
 def test_in_place_activations_in_training(measure, workload):
     """The same in a training step."""

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.benchmark(group="pruning")
 
 WORKLOADS = [ResNet18(), pytest.param(ResNet18Cifar(batch_size=256), marks=pytest.mark.gpu)]
 SLOW = pytest.mark.slow
-LEARNT = ResNet18(data="digits")
+LEARNT = ResNet18(data="digits", image_size=16)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=str)

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
 
+    from workloads.accuracy import AccuracyStep
     from workloads.analysis import AnalysisStep
-    from workloads.steps import AccuracyStep, EpochStep, InferenceStep, LoadingStep, TrainStep
+    from workloads.steps import EpochStep, InferenceStep, LoadingStep, TrainStep
 
 Expectation = Literal["faster", "same", "slower", "any"]
 Call = Callable[[], Tensor]
@@ -352,7 +353,7 @@ class Workload:
 
     def accuracy_step(self, *optimizations: Optimization) -> AccuracyStep:
         """One forward pass of the trained model over the test set, with its accuracy."""
-        from workloads.steps import AccuracyStep
+        from workloads.accuracy import AccuracyStep
 
         return AccuracyStep(self, optimizations)
 

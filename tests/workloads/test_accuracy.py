@@ -5,8 +5,8 @@ import torch
 
 from tests.workloads.contract import Tiny, composed
 from workloads import MLP, NotInEffect, Unsuitable
+from workloads.accuracy import trained
 from workloads.optimizations import AMP, ChannelPruning, L1Pruning, RandomPruning
-from workloads.steps.accuracy import trained
 
 CPU = torch.device("cpu")
 DIGITS = MLP(data="digits", image_size=8, width=32, batch_size=32)

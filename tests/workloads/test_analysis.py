@@ -109,7 +109,7 @@ def test_an_analysis_is_another_benchmark_than_its_training_step():
     """Its record has other metrics."""
     step, plain = TINY.analysis_step(), TINY.train_step()
     assert step.identity != plain.identity
-    assert str(step) == f"{plain}/analysis"
+    assert str(step) == str(plain).replace("/train/", "/analysis/")
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ class AnalysisStep(TrainStep):
     """A training step that is analysed on a twin of its own after it was timed."""
 
     def __str__(self) -> str:
-        """The training step's slug, marked."""
-        return f"{super().__str__()}/analysis"
+        """The training step's slug, with its own kind."""
+        return super().__str__().replace("/train/", "/analysis/")
 
     @property
     def identity(self) -> dict[str, object]:

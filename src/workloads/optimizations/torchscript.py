@@ -59,9 +59,7 @@ class TorchScript(Captured):
             # torch's own check traces again and compares bits, which differ under autocast
             return cast("torch.jit.ScriptModule", torch.jit.trace(whole, inputs, check_trace=False))
         if whole.call is not whole.model:
-            raise Inapplicable(
-                f"{self} does not see what is put around the model: use torchscript-trace"
-            )
+            raise Inapplicable(f"{self} does not see what is put around the model: use torchscript-trace")
         try:
             return cast("torch.jit.ScriptModule", torch.jit.script(whole.model))
         except (RuntimeError, FrontendError) as error:

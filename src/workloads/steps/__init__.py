@@ -1,10 +1,9 @@
 """Steps, one file per kind: what is timed."""
 
-from workloads.steps.accuracy import AccuracyStep
 from workloads.steps.epoch import EpochStep
 from workloads.steps.inference import InferenceStep
 from workloads.steps.loading import LoadingStep
 from workloads.steps.step import Figure, Outcome, Step
 from workloads.steps.train import TrainStep
 
-__all__ = ["AccuracyStep", "EpochStep", "Figure", "InferenceStep", "LoadingStep", "Outcome", "Step", "TrainStep"]
+__all__ = ["EpochStep", "Figure", "InferenceStep", "LoadingStep", "Outcome", "Step", "TrainStep"]
