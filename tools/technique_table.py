@@ -29,10 +29,20 @@ def count(record: Record, metric: str) -> float | None:
 
 def changes(record: Record) -> Iterator[str]:
     """Every count that differs from the twin's."""
+    compiled = record.measurement("compiled_graphs") is not None  # its operators are counted in another way
     for metric in COUNTS:
         ours, theirs = count(record, metric), count(record, f"plain_{metric}")
-        if ours is not None and theirs is not None and ours != theirs:
-            yield f"{metric} {theirs:,.0f} -> {ours:,.0f}"
+        comparable = not (compiled and metric == "operators")
+        if ours is not None and theirs is not None and ours != theirs and comparable:
+            yield f"{metric} {short(theirs)} -> {short(ours)}"
+
+
+def short(value: float) -> str:
+    """A count with three digits: ``2.37 G``."""
+    for factor, unit in ((1e9, " G"), (1e6, " M")):
+        if value >= factor:
+            return numbers.significant(value / factor) + unit
+    return f"{value:,.0f}"
 
 
 def memory(record: Record) -> str:
