@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import statistics
 from collections.abc import Sequence
 
+import torch
+
 from perfgate.measure.clock import Timing
 from perfgate.measure.measurements import sampled
 from perfgate.results.record import Measurement
+
+
+@functools.cache
+def start_compiler(device_type: str) -> None:
+    """Compile next to nothing, once per process: what the compiler takes to come up is no model's compile time.
+
+    On a CPU it precompiles its headers, for instance. Where it cannot, whoever needs it will hear why.
+    """
+    with contextlib.suppress(Exception), torch.no_grad():
+        torch.compile(torch.sin)(torch.ones(2, device=device_type))
+    torch.compiler.reset()
 
 
 def steady_seconds(timings: Sequence[Timing]) -> float:

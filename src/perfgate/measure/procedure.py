@@ -18,7 +18,7 @@ from perfgate.measure import condition
 from perfgate.measure.attempts import attempt_rounds
 from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for, time_round
-from perfgate.measure.compilation import break_even, compile_times
+from perfgate.measure.compilation import break_even, compile_times, start_compiler
 from perfgate.measure.counters import compile_counts, compiler_complaint, count_eager, count_uncompiled, scalar_reads
 from perfgate.measure.energy import energy_per_step
 from perfgate.measure.measurements import counted, figure, sampled, side_measurements, speedup, unjudged
@@ -144,6 +144,8 @@ def _title(step: Step, against: Step | None) -> str:
 
 def _start(side: Side, plan: Plan) -> Passes:
     """Build, and take the first call, which compiles, tunes and creates optimizer state."""
+    if side.step.compiled:
+        start_compiler(plan.device.type)
     try:
         side.step.build(plan.device)  # forgets earlier compiled code and its counts
         before = compile_counts()
