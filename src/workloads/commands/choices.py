@@ -101,6 +101,33 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
+def subject(arguments: argparse.Namespace, *, data: str | None = None) -> tuple[Workload, torch.device]:
+    """The workload and the device asked for, after the data folder; ``data`` is the source where none was named.
+
+    Raises:
+        Unsuitable: where there is no such workload, or no such device.
+    """
+    use_data_folder(arguments)
+    workload = choose_workload(arguments.workload, arguments.data or data, arguments.batch_size)
+    return workload, choose_device(arguments.device)
+
+
+def at_least_one(option: str, value: int) -> None:
+    """Refuse less.
+
+    Raises:
+        Unsuitable: naming the option.
+    """
+    if value < 1:
+        raise Unsuitable(f"{option} must be at least 1, got {value}")
+
+
+def headline(workload: Workload, optimizations: Iterable[Optimization], device: torch.device) -> str:
+    """What is about to run, and on what."""
+    stack = ", ".join(map(str, optimizations)) or "none"
+    return f"{workload} on {device.type} with {torch.get_num_threads()} CPU threads, optimizations: {stack}"
+
+
 def progress_bar(console: Console) -> Progress:
     """A bar that vanishes when done, and does not show where nobody watches."""
     return Progress(

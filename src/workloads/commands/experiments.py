@@ -40,11 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Make the five experiments, print their table, and write it and the sweep to files."""
-    choices.use_data_folder(arguments)
-    if arguments.epochs < 1:
-        raise Unsuitable(f"--epochs must be at least 1, got {arguments.epochs}")
-    workload = choices.choose_workload(arguments.workload, arguments.data, arguments.batch_size)
-    device = choices.choose_device(arguments.device)
+    choices.at_least_one("--epochs", arguments.epochs)
+    workload, device = choices.subject(arguments)
     sizes = batch_sizes(arguments.batch_sizes, device)
     console.print(f"{workload}, {arguments.epochs} epochs each, batch sizes {', '.join(map(str, sizes))}")
     with choices.progress_bar(console) as bar:

@@ -33,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Climb, printing a line per candidate, and at the end the stack with its speedup over plain."""
-    choices.use_data_folder(arguments)
-    workload = choices.choose_workload(arguments.workload, arguments.data or "synthetic", arguments.batch_size)
-    device = choices.choose_device(arguments.device)
+    workload, device = choices.subject(arguments, data="synthetic")
     if not arguments.seconds > 0:
         raise Unsuitable(f"--seconds must be above 0, got {arguments.seconds}")
     asked = None if arguments.candidates is None else choices.choose_optimizations(arguments.candidates)

@@ -26,9 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Print one row per technique."""
-    choices.use_data_folder(arguments)
-    workload = choices.choose_workload(arguments.workload, arguments.data, arguments.batch_size)
-    device = choices.choose_device(arguments.device)
+    workload, device = choices.subject(arguments)
     table = Table(
         "technique", "what it does", "expected", f"with {workload} on {device.type}", box=None, pad_edge=False
     )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-import torch
 from rich.console import Console
 
 from workloads.commands import choices
 from workloads.training import Epoch, train
-from workloads.workload import Unsuitable
 
 HELP = "train and show throughput, memory and accuracy per epoch"
 
@@ -27,15 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Train as asked, printing a line per epoch."""
-    choices.use_data_folder(arguments)
-    if arguments.epochs < 1:
-        raise Unsuitable(f"--epochs must be at least 1, got {arguments.epochs}")
-    workload = choices.choose_workload(arguments.workload, arguments.data, arguments.batch_size)
+    choices.at_least_one("--epochs", arguments.epochs)
+    workload, device = choices.subject(arguments)
     optimizations = choices.choose_optimizations(arguments.optimizations)
-    device = choices.choose_device(arguments.device)
-    stack = ", ".join(map(str, optimizations)) or "none"
-    threads = torch.get_num_threads()
-    console.print(f"{workload} on {device.type} with {threads} CPU threads, optimizations: {stack}")
+    console.print(choices.headline(workload, optimizations, device))
     with choices.progress_bar(console) as bar:
         epochs = train(
             workload,
