@@ -8,7 +8,7 @@ import torch
 
 from tests.workloads.contract import WORKLOADS, ways
 from workloads import ResNet18
-from workloads.optimizations import CATALOGUE
+from workloads.optimizations import CATALOGUE, CudaGraph
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated")]
 
@@ -37,6 +37,12 @@ def test_pairs(first, device):
     """So does every pair."""
     for second in EAGER[first + 1 :]:
         ways((EAGER[first], second), device)
+
+
+@pytest.mark.parametrize("technique", EAGER, ids=str)
+def test_captured_pairs(technique, device):
+    """A graph of the whole step takes every other technique, or says why not."""
+    ways((CudaGraph(), technique), device, COUNTED)
 
 
 @pytest.mark.compile

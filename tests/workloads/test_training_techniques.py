@@ -234,6 +234,22 @@ def test_a_graph_is_captured_once_from_the_state_before(graphs, stack):
     assert sum(graph is not None for graph in graphs) == 1
 
 
+def test_a_captured_step_is_counted_on_the_eager_one(graphs):
+    """A replay dispatches no operator; habits around the step stay."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    step = built(TINY.train_step(CudaGraph(), ReadLoss()))
+    step._call = lambda: torch.zeros(())  # a replay
+    with FlopCounterMode(display=False) as counter:
+        step.run()
+    assert counter.get_total_flops() == 0
+    with FlopCounterMode(display=False) as counter:
+        step.run_uncompiled()
+    assert counter.get_total_flops() > 0
+    assert "item" in step.parts.notes
+    assert float(step.call()) == 0
+
+
 def test_an_optimizer_in_a_graph_counts_its_steps_on_the_device():
     """AdamW must be asked to; SGD counts none."""
     parts = built(TINY.train_step(Update("fused", "adamw"))).parts

@@ -19,6 +19,7 @@ class CudaGraph(Optimization):
 
     name: ClassVar[str] = "cuda-graph"
     order: ClassVar[int] = 94
+    compiled: ClassVar[bool] = True  # a replay dispatches nothing
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:

@@ -20,7 +20,7 @@ class InferenceStep(Step):
     def build(self, device: torch.device) -> None:
         """Parts in evaluation mode."""
         super().build(device)
-        self._call = self.wrapped(self.parts, lambda: self._step(self.parts))
+        self.take(lambda: self._step(self.parts))
 
     def run(self) -> None:
         """One forward pass."""

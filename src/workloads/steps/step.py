@@ -64,6 +64,7 @@ class Step:
         self.optimizations = tuple(in_order(optimizations))
         self._parts: Parts | None = None
         self._call: Call | None = None
+        self._uncompiled_call: Call | None = None
         self._last: Tensor | None = None
         self._outputs: Tensor | None = None
 
@@ -176,7 +177,7 @@ class Step:
 
     def release(self) -> None:
         """Drop all state; compiled code is forgotten too, so that the next build compiles afresh."""
-        self._parts = self._call = self._last = self._outputs = None
+        self._parts = self._call = self._uncompiled_call = self._last = self._outputs = None
         if self.compiled:
             torch.compiler.reset()
 
@@ -193,22 +194,27 @@ class Step:
         raise NotImplementedError
 
     def run_uncompiled(self) -> None:
-        """The same with the eager program in place of a compiled artefact, to count what it computes."""
-        parts = self.parts
-        if parts.uncompiled is None:
-            self.run()
-            return
-        parts.forward, compiled = parts.uncompiled, parts.forward
+        """The same with the eager program in place of compiled artefacts and captured graphs, to count what it does."""
+        parts, call, forward = self.parts, self._call, self.parts.forward
+        self._call, parts.forward = self._uncompiled_call, parts.uncompiled or forward
         try:
             self.run()
         finally:
-            parts.forward = compiled
+            self._call, parts.forward = call, forward
 
     def wrapped(self, parts: Parts, call: Call, optimizer: torch.optim.Optimizer | None = None) -> Call:
         """``call`` with what its optimizations put around the whole step."""
         for each in self.optimizations:
             call = each.wrap(parts, call, optimizer)
         return call
+
+    def take(self, call: Call, optimizer: torch.optim.Optimizer | None = None) -> None:
+        """Make ``call`` what is timed, in whatever its optimizations put around it."""
+        self._call = self.wrapped(self.parts, call, optimizer)
+        self._uncompiled_call = call
+        for each in self.optimizations:
+            if not each.compiled:
+                self._uncompiled_call = each.wrap(self.parts, self._uncompiled_call, optimizer)
 
     def outcome(self) -> Outcome:
         """What one step from the initial state computes; the state is initial again afterwards."""

@@ -38,7 +38,7 @@ class TrainStep(Step):
         """Parts, and an optimizer: SGD with momentum where no technique chose another."""
         super().build(device)
         self._optimizer = new_optimizer(self.parts, TIMED)
-        self._call = self.wrapped(self.parts, lambda: self._step(self.parts, self._optimizer), self._optimizer)
+        self.take(lambda: self._step(self.parts, self._optimizer), self._optimizer)
 
     def run(self) -> None:
         """One training step."""
