@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import nn
 
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Tolerance, Workload
 
@@ -29,7 +30,17 @@ class ChannelsLast(Optimization):
         parts.inputs = parts.inputs.contiguous(memory_format=torch.channels_last)
 
     def proof(self, seen: Observation) -> str:
-        """Activations of convolutions lie in channels-last order."""
+        """Activations of convolutions lie in that order; where compiled code hides them, all that goes in does."""
+        if not seen.activation_dtypes:
+            return self._inputs_and_weights(seen.parts)
         if not seen.channels_last_activations:
             raise NotInEffect("no convolution produced a channels-last activation")
         return f"{seen.channels_last_activations} activations in channels-last order"
+
+    @staticmethod
+    def _inputs_and_weights(parts: Parts) -> str:
+        weights = [module.weight for module in parts.model.modules() if isinstance(module, nn.Conv2d)]
+        order = torch.channels_last
+        if not weights or not all(each.is_contiguous(memory_format=order) for each in (parts.inputs, *weights)):
+            raise NotInEffect("inputs or weights of the compiled model are not in channels-last order")
+        return f"inputs and the weights of {len(weights)} convolutions in channels-last order"

@@ -57,7 +57,7 @@ class Compile(Optimization):
     def apply(self, parts: Parts) -> None:
         """Compile in place, so that names and hooks of the model stay."""
         chosen: dict[str, Any] = {"mode": self.mode, "fullgraph": self.fullgraph, "dynamic": self.dynamic or None}
-        if type(parts.model).forward.__module__.startswith("torch.nn.modules"):
+        if str(type(parts.model).forward.__module__).startswith("torch.nn.modules"):
             # torch 2.11 leaves a bare container eager in model.compile(), without a word
             parts.model.forward = torch.compile(parts.model.forward, **chosen)
         else:
