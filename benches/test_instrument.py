@@ -22,7 +22,7 @@ ROUNDS = 1000
 class BareLoop:
     """Two readings of the clock around an empty function, kept in a list."""
 
-    samples, training, compiled, repeatable, tolerance = ROUNDS, False, False, True, Tolerance()
+    samples, training, compiled, opaque, repeatable, tolerance = ROUNDS, False, False, False, True, Tolerance()
 
     def __init__(self):
         self.identity = {"step": type(self).__name__, "rounds": ROUNDS}

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workloads.models import MLP, ResNet18, ResNet18Cifar, Transformer
+from workloads.models import MLP, ResNet18, ResNet18Cifar, ResNet50, Transformer
 from workloads.optimizations import CATALOGUE
 from workloads.steps import InferenceStep, Step, TrainStep
 from workloads.workload import Optimization, Unsuitable, Workload
@@ -103,6 +103,7 @@ BEST: tuple[Stack, ...] = (
     *_found(Transformer(), "cpu", train="amp-bf16", inference="half-bf16,torchscript-trace"),
     # not found by the ladder yet: what is known to pay on a GPU
     *_found(ResNet18Cifar(batch_size=GPU_BATCH), "cuda", train=GPU_IMAGES, inference="channels-last,amp-bf16,compile"),
+    *_found(ResNet50(batch_size=GPU_BATCH), "cuda", train=GPU_IMAGES, inference="channels-last,amp-bf16,compile"),
 )
 """Every pinned stack."""
 

@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader
 
 from workloads.memory import forget_peak, peak_bytes
-from workloads.steps.loader import conforming, samples_of
+from workloads.steps.loader import conforming, loader_arguments, samples_of
 from workloads.steps.train import new_optimizer
 from workloads.workload import Optimization, Parts, Unsuitable, Workload, clashes, in_order
 
@@ -118,7 +118,7 @@ def fit(workload: Workload, parts: Parts, *, epochs: int, learning_rate: float, 
 
 
 def _loader(workload: Workload, parts: Parts, *, train: bool) -> DataLoader[tuple[Tensor, Tensor]]:
-    arguments = {**parts.loader_arguments, "batch_size": workload.batch_size}
+    arguments = {**loader_arguments(parts), "batch_size": workload.batch_size}
     generator = torch.Generator().manual_seed(workload.seed)
     return DataLoader(samples_of(parts, train=train), shuffle=train, drop_last=train, generator=generator, **arguments)
 

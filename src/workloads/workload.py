@@ -140,11 +140,15 @@ class Optimization:
     tolerance: ClassVar[Tolerance] = Tolerance()
     source: ClassVar[str] = ""
     compiled: ClassVar[bool] = False
-    """Whether the step runs compiled code, which decides how operators are counted."""
+    """Whether dynamo or inductor compile the step."""
+    opaque: ClassVar[bool] = False
+    """Whether its operators cannot be watched although nothing is compiled: a captured graph, TorchScript."""
     keeps_shapes: ClassVar[bool] = True
     """Whether every parameter keeps its shape; without, outputs are compared instead of movements."""
     keeps_samples: ClassVar[bool] = True
     """Whether loaded batches keep every bit; without, they are compared within the tolerance."""
+    keeps_state: ClassVar[bool] = False
+    """Whether it has a hand in the optimizer's state, which only a second step shows."""
     splits_batch: ClassVar[bool] = False
     """Whether the batch goes through the model in pieces, so that batch norms in training see other statistics."""
     kinds: ClassVar[frozenset[str]] = frozenset({"train", "inference"})
@@ -307,12 +311,12 @@ class Workload:
         return int((outputs.argmax(dim=-1) == targets).sum())
 
     def skeleton(self) -> nn.Module:
-        """A model to look at its layers, without memory for its weights where it can be made so."""
+        """A model in evaluation mode to look at its layers, without memory for its weights where it can be made so."""
         try:
             with torch.device("meta"):
-                return self.model()
+                return self.model().eval()
         except (RuntimeError, NotImplementedError, TypeError, ValueError):  # it computes with its weights at once
-            return self.model()
+            return self.model().eval()
 
     def blocks(self, model: nn.Module) -> list[nn.Module]:
         """The repeated parts of ``model``: the outermost composite members of its lists of layers."""

@@ -54,7 +54,7 @@ class Tiny(ImageClassifier):
         )
 
 
-WORKLOADS = (Tiny(), Transformer(batch_size=8, context=16, width=32, depth=2, heads=2, vocabulary=32))
+WORKLOADS = (Tiny(), Transformer(batch_size=8, context=16, width=32, depth=2, heads=2, vocabulary=32, tied=True))
 
 
 def settings():

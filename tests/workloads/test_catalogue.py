@@ -28,12 +28,11 @@ CPU = torch.device("cpu")
 SMALL = ResNet18(batch_size=4)
 LOADING = MLP(batch_size=64, image_size=4)
 LOADERS = {"workers", "pin-memory", "persistent-workers", "prefetch", "non-blocking"}
-EAGER = [each for each in CATALOGUE.values() if not each.compiled and each.name not in LOADERS]
-COMPILED = [each for each in CATALOGUE.values() if each.compiled]
+EAGER = [each for each in CATALOGUE.values() if not (each.compiled or each.opaque) and each.name not in LOADERS]
+COMPILED = [each for each in CATALOGUE.values() if each.compiled or each.opaque]
 ONE_OF_EACH = {type(each): each for each in reversed(EAGER)}.values()
 NOT_HERE = {
     "amp-fp16",
-    "cuda-graph",
     "cudnn-benchmark",
     "cudnn-deterministic",
     "float32-tf32",

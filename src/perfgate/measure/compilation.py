@@ -19,10 +19,13 @@ from perfgate.results.record import Measurement
 def start_compiler(device_type: str) -> None:
     """Compile next to nothing, once per process: what the compiler takes to come up is no model's compile time.
 
-    On a CPU it precompiles its headers, for instance. Where it cannot, whoever needs it will hear why.
+    On a CPU it precompiles its headers, for instance, and a GPU loads its libraries of products and convolutions. Where
+    it cannot, whoever needs it will hear why.
     """
     with contextlib.suppress(Exception), torch.no_grad():
-        torch.compile(torch.sin)(torch.ones(2, device=device_type))
+        image = torch.ones(1, 1, 4, 4, device=device_type)
+        torch.compile(torch.sin)(image @ image)
+        torch.nn.functional.conv2d(image, image)
     torch.compiler.reset()
 
 

@@ -25,7 +25,11 @@ class OperatorCounter(TorchDispatchMode):
         self.float32_flops = 0  # of those that have a formula: products and convolutions
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Count and go on."""
+        """Count and go on; what autograd would have taken apart is taken apart in inference mode, too."""
+        with self:
+            parts = func.decompose(*args, **(kwargs or {}))
+        if parts is not NotImplemented:
+            return parts
         arguments = tree_leaves((args, kwargs or {}))
         dtypes = sorted(
             {str(each.dtype).removeprefix("torch.") for each in arguments if isinstance(each, torch.Tensor)}

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import flop_registry, register_flop_formula, sdpa_backward_flop, sdpa_flop
 
 FIRST_LINEAR_WEIGHT = (
     13  # of aten::_transformer_encoder_layer_fwd's arguments after the source; a test fails if it moves
@@ -47,3 +48,8 @@ FUSED: Mapping[Any, Any] = {
     torch.ops.aten._transformer_encoder_layer_fwd: EncoderLayer(),  # noqa: SLF001
 }
 """Formulas by operator, as ``FlopCounterMode(custom_mapping=...)`` takes them."""
+
+_ATTENTION_ON_A_CPU = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001
+if _ATTENTION_ON_A_CPU not in flop_registry:  # torch 2.11
+    register_flop_formula(_ATTENTION_ON_A_CPU)(sdpa_flop)
+    register_flop_formula(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward)(sdpa_backward_flop)  # noqa: SLF001

@@ -190,8 +190,8 @@ def _count(step: Step, found: Passes, plan: Plan) -> None:
     """Counters, FLOPs, memory and energy, each in its own pass."""
     with step.active():
         events = profile_step(step.run, plan.device)
-        eager = count_uncompiled(step.run_uncompiled) if step.compiled else count_eager(step.run)
-        found.operators = count_operators(events) if step.compiled else eager.operators
+        eager = count_uncompiled(step.run_uncompiled) if step.opaque else count_eager(step.run)
+        found.operators = count_operators(events) if step.opaque else eager.operators
         found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.device.type == "cuda":
             found.device_work = count_device_work(events)

@@ -79,7 +79,11 @@ class Step(Protocol):
 
     @property
     def compiled(self) -> bool:
-        """Whether compiled code runs."""
+        """Whether dynamo or inductor compile it."""
+
+    @property
+    def opaque(self) -> bool:
+        """Whether a dispatch mode would see another program than the one that runs; so is everything compiled."""
 
     @property
     def repeatable(self) -> bool:

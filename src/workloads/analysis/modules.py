@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.flop_counter import FlopCounterMode
+import torch
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    flop_registry,
+    register_flop_formula,
+    sdpa_backward_flop,
+    sdpa_flop,
+)
 
 from workloads.analysis.clock import watched
 from workloads.analysis.counting import counted_run
@@ -16,6 +23,10 @@ from workloads.steps import TrainStep
 if TYPE_CHECKING:
     from torch import nn
 
+ATTENTION_ON_A_CPU = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001
+if ATTENTION_ON_A_CPU not in flop_registry:  # torch 2.11
+    register_flop_formula(ATTENTION_ON_A_CPU)(sdpa_flop)
+    register_flop_formula(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward)(sdpa_backward_flop)  # noqa: SLF001
 WHOLE = "Global"  # FlopCounterMode's name for everything
 
 

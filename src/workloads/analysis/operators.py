@@ -73,14 +73,14 @@ def operator_efficiencies(
 def _trials(device: torch.device, dtype: torch.dtype) -> Iterator[_Trial]:
     sizes = SIZES[device.type]
     side, row = sizes.matmul_side, sizes.row
-    a = torch.ones(side, side, device=device, dtype=dtype)
+    a = torch.randn(side, side, device=device).to(dtype)
     yield _Trial(kind="matmul", work=lambda: a @ a, amount=2 * side**3, unit="FLOP/s", shape=str((side, side)))
     x = torch.ones(COPY_BYTES[device.type] // dtype.itemsize // row, row, device=device, dtype=dtype)
     out, shape, size = torch.empty_like(x), str(tuple(x.shape)), x.numel() * x.element_size()
     add = functools.partial(torch.add, x, 1, out=out)
     yield _Trial(kind="elementwise", work=add, amount=2 * size, unit="B/s", shape=shape)
     yield _Trial(kind="reduction", work=lambda: x.sum(dim=-1), amount=size, unit="B/s", shape=shape)
-    q = torch.ones(sizes.attention, device=device, dtype=dtype)
+    q = torch.randn(sizes.attention, device=device).to(dtype)
     batch, heads, tokens, features = sizes.attention
     yield _Trial(
         kind="attention",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -120,6 +122,30 @@ def at_least_one(option: str, value: int) -> None:
     """
     if value < 1:
         raise Unsuitable(f"{option} must be at least 1, got {value}")
+
+
+def above_zero(option: str, value: float) -> None:
+    """Refuse what is not a finite number above 0.
+
+    Raises:
+        Unsuitable: naming the option.
+    """
+    if not 0 < value < math.inf:
+        raise Unsuitable(f"{option} must be a number above 0, got {value}")
+
+
+def make_folder(option: str, folder: Path) -> None:
+    """Make the folder for results before anything takes long.
+
+    Raises:
+        Unsuitable: where it cannot be made or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unsuitable(f"{option} {folder}: {error.strerror or error}") from error
+    if not os.access(folder, os.W_OK):
+        raise Unsuitable(f"{option} {folder} cannot be written to")
 
 
 def headline(workload: Workload, optimizations: Iterable[Optimization], device: torch.device) -> str:

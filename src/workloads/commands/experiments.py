@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Make the five experiments, print their table, and write it and the sweep to files."""
     choices.at_least_one("--epochs", arguments.epochs)
+    choices.above_zero("--learning-rate", arguments.learning_rate)
+    choices.make_folder("--output", arguments.output)
     workload, device = choices.subject(arguments)
     sizes = batch_sizes(arguments.batch_sizes, device)
     console.print(f"{workload}, {arguments.epochs} epochs each, batch sizes {', '.join(map(str, sizes))}")
@@ -131,7 +133,6 @@ def _cell(value: float | None, form: str, unit: str = "") -> str:
 
 def write(folder: Path, results: Sequence[Result], points: Sequence[sweep.Point], console: Console, title: str) -> None:
     """``experiments.csv``, ``batch_sizes.csv`` and, with matplotlib, ``batch_sizes.png``."""
-    folder.mkdir(parents=True, exist_ok=True)
     experiments.write_csv(results, folder / "experiments.csv")
     written = ["experiments.csv"]
     reason = plots.missing()

@@ -11,7 +11,7 @@ from workloads import ladder
 from workloads.commands import choices
 from workloads.ladder import Rung
 from workloads.timing import median_seconds
-from workloads.workload import Optimization, Unsuitable, Workload
+from workloads.workload import Optimization, Workload
 
 WIDTH = 34  # of compile-max-autotune-no-cudagraphs, the longest name
 HELP = "add one technique at a time and keep what pays"
@@ -34,8 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Climb, printing a line per candidate, and at the end the stack with its speedup over plain."""
     workload, device = choices.subject(arguments, data="synthetic")
-    if not arguments.seconds > 0:
-        raise Unsuitable(f"--seconds must be above 0, got {arguments.seconds}")
+    choices.above_zero("--seconds", arguments.seconds)
     asked = None if arguments.candidates is None else choices.choose_optimizations(arguments.candidates)
     candidates = ladder.default_candidates(arguments.kind) if asked is None else list(asked)
     console.print(f"{workload} {arguments.kind} on {device.type}, {len(candidates)} candidates")

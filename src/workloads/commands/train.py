@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Train as asked, printing a line per epoch."""
     choices.at_least_one("--epochs", arguments.epochs)
+    choices.above_zero("--learning-rate", arguments.learning_rate)
     workload, device = choices.subject(arguments)
     optimizations = choices.choose_optimizations(arguments.optimizations)
     console.print(choices.headline(workload, optimizations, device))

@@ -9,6 +9,7 @@ from torch import Tensor
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Tolerance, Unsuitable, Workload
 
 COUNTED_STEPS = 20  # after a build: enough to calibrate the scale, and the same however many steps are measured
+SCALE = "scale of the loss"
 SHORT = {"bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -69,6 +70,7 @@ class AMP(Optimization):
                 optimizer.register_step_post_hook(count)
                 hooked.add(id(optimizer))
             attempted += 1
+            parts.notes[SCALE] = scaler.get_scale
             scaler.step(optimizer)
             scaler.update()
 
@@ -82,4 +84,9 @@ class AMP(Optimization):
         found = seen.activation_dtypes or {None if seen.outputs is None else seen.outputs.dtype}
         if dtype not in found:
             raise NotInEffect(f"expected {dtype} activations, saw {', '.join(map(str, found))}")
+        if self.dtype == "float16" and seen.parts.training:
+            scale = seen.parts.notes.get(SCALE, lambda: 1.0)()
+            if scale == 1.0:
+                raise NotInEffect("no GradScaler scaled the loss, and small float16 gradients vanish")
+            return f"layers produced {dtype}, the loss was scaled by {scale:g}"
         return f"layers produced {dtype}"

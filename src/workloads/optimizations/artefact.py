@@ -60,7 +60,7 @@ class Captured(Optimization):
                     made.append(self.make(whole, inputs, parts))
             return made[0](inputs)
 
-        if self.compiled:
+        if self.compiled or self.opaque:
             parts.uncompiled = parts.forward
         parts.forward = forward
 

@@ -12,7 +12,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import multi_head_attention_forward, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-from workloads.optimizations.blueprint import blueprint
 from workloads.workload import (
     Call,
     Inapplicable,
@@ -132,7 +131,7 @@ class _Attending(TorchFunctionMode):
 
 def attends(workload: Workload) -> bool:
     """Whether one sample's forward pass, without weights or memory, calls attention; yes where that cannot run."""
-    model, (inputs, _) = blueprint(workload), workload.batch()
+    model, (inputs, _) = workload.skeleton(), workload.batch()
     watch = _Attending()
     try:
         with watch, torch.no_grad():

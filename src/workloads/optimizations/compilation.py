@@ -50,6 +50,8 @@ class Compile(Optimization):
 
     def clash(self, other: Optimization) -> str | None:
         """Lite mode runs operators as the eager program has them, but not in autocast's types."""
+        if self.mode in CUDA_GRAPH_MODES and other.splits_batch:
+            return f"{self} reuses the memory of one part's outputs for the next one's ({other}): use compile"
         if self.mode == "lite" and other.name == "amp":
             return f"{self} mixes up the types of {other} in the backward pass: use compile"
         return super().clash(other)

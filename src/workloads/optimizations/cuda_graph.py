@@ -19,7 +19,8 @@ class CudaGraph(Optimization):
 
     name: ClassVar[str] = "cuda-graph"
     order: ClassVar[int] = 94
-    compiled: ClassVar[bool] = True  # a replay dispatches nothing
+    opaque: ClassVar[bool] = True  # a replay dispatches nothing
+    keeps_state: ClassVar[bool] = True
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.experimental.optimization import fuse
 
-from workloads.optimizations.blueprint import blueprint
 from workloads.optimizations.tf32 import Float32Precision
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Unsuitable, Workload
 
@@ -26,7 +25,7 @@ class Fusion(Optimization):
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """Needs a model that fx can trace, and a batch norm right after a convolution."""
-        plain = blueprint(workload)
+        plain = workload.skeleton()
         if not batch_norms(plain):
             return f"{workload.name} has no batch norm to fold"
         try:

@@ -32,8 +32,9 @@ class ReadLoss(Optimization):
         return reading
 
     def proof(self, seen: Observation) -> str:
-        """The loss is a Python number."""
-        if not isinstance(seen.parts.notes.get(self.name), float):
+        """The loss is a Python number, and an operator that reads one was dispatched where that can be seen."""
+        read = not seen.operators or "aten::_local_scalar_dense" in seen.operators
+        if not read or not isinstance(seen.parts.notes.get(self.name), float):
             raise NotInEffect("the loss was not read")
         return "the loss was read as a number"
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from workloads.optimizations.blueprint import blueprint
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Workload
 
 OPERATORS = {
@@ -39,7 +38,7 @@ class InPlace(Optimization):
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """Needs modules with the switch; functions called in ``forward`` have none."""
-        if switched(blueprint(workload)):
+        if switched(workload.skeleton()):
             return None
         return f"{workload.name} has no module with an inplace switch, such as nn.ReLU"
 

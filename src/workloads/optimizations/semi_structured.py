@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.sparse import SparseSemiStructuredTensor, to_sparse_semi_structured
 
-from workloads.optimizations.blueprint import blueprint
 from workloads.optimizations.half_precision import PureHalf
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Tolerance, Unsuitable, Workload
 
@@ -40,7 +39,7 @@ class SemiStructured(Optimization):
         major, minor = torch.cuda.get_device_capability(device)
         if (major, minor) < AMPERE:
             return f"2:4 sparsity needs compute capability 8.0, this GPU has {major}.{minor}"
-        if any(fits(module) for module in blueprint(workload).modules()):
+        if any(fits(module) for module in workload.skeleton().modules()):
             return None
         return f"{workload.name} has no Linear whose sizes are multiples of {ROWS} (out) and {COLUMNS} (in)"
 

@@ -27,7 +27,7 @@ class TorchScript(Captured):
     """``torch.jit.trace`` or ``torch.jit.script``, then ``freeze``, ``save`` and ``load``. Deprecated upstream."""
 
     name: ClassVar[str] = "torchscript"
-    compiled: ClassVar[bool] = True
+    opaque: ClassVar[bool] = True
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/jit.html (deprecated, says so itself)"
     way: Literal["trace", "script"] = "trace"
 

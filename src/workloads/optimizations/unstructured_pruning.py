@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -75,12 +76,17 @@ class UnstructuredPruning(Optimization):
 
     def unsuitable(self, workload: Workload, device: object) -> str | None:
         """Needs such layers."""
-        found = any(isinstance(module, LAYERS[self.layers]) for module in workload.skeleton().modules())
-        return None if found else f"{workload.name} has no {NAMES[self.layers]} for {self.name} to prune"
+        return (
+            None
+            if self.chosen(workload.skeleton())
+            else f"{workload.name} has no {NAMES[self.layers]} for {self.name} to prune"
+        )
 
     def chosen(self, model: nn.Module) -> list[nn.Module]:
-        """The layers to prune."""
-        return [module for module in model.modules() if isinstance(module, LAYERS[self.layers])]
+        """The layers to prune; one whose weight is another module's, too, is left as it is, or the two would part."""
+        owners = Counter(id(each) for module in model.modules() for each in module.parameters(recurse=False))
+        layers = [module for module in model.modules() if isinstance(module, LAYERS[self.layers])]
+        return [layer for layer in layers if owners[id(getattr(layer, "weight", None))] < 2]
 
     def prune_layer(self, layer: nn.Module) -> None:
         """Prune one layer by its own weights."""

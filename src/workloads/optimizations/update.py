@@ -19,6 +19,7 @@ class Update(Optimization):
     name: ClassVar[str] = "update"
     order: ClassVar[int] = 50
     kinds: ClassVar[frozenset[str]] = frozenset({"train"})
+    keeps_state: ClassVar[bool] = True
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/optim.html#algorithms"
     implementation: Literal["for-loop", "foreach", "fused"] = "fused"
     algorithm: Literal["sgd", "adamw"] = "sgd"

@@ -127,17 +127,22 @@ def samples_of(parts: Parts, *, train: bool) -> Dataset[Any]:
 
 def new_loader(workload: Workload, parts: Parts, *, batches: int) -> DataLoader[Any]:
     """The first ``batches`` of the training samples, in order; workers start with the first epoch."""
+    return DataLoader(
+        Traced(samples_of(parts, train=True)),
+        batch_size=workload.batch_size,
+        sampler=range(batches * workload.batch_size),
+        **loader_arguments(parts),
+    )
+
+
+def loader_arguments(parts: Parts) -> dict[str, Any]:
+    """What the techniques ask of a DataLoader, with workers that start safely and are not waited for without end."""
     arguments = dict(parts.loader_arguments)
     if arguments.get("num_workers"):
         arguments.setdefault("timeout", WORKER_TIMEOUT_SECONDS)
         # fork is the fastest start and safe only before CUDA is initialised in this process
         arguments.setdefault("multiprocessing_context", _fork_context())
-    return DataLoader(
-        Traced(samples_of(parts, train=True)),
-        batch_size=workload.batch_size,
-        sampler=range(batches * workload.batch_size),
-        **arguments,
-    )
+    return arguments
 
 
 def _fork_context() -> BaseContext:

@@ -88,8 +88,13 @@ class Step:
 
     @property
     def compiled(self) -> bool:
-        """Whether compiled code runs, so that a dispatch mode would see the eager program instead."""
+        """Whether dynamo or inductor compile it."""
         return any(each.compiled for each in self.optimizations)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether a dispatch mode would see another program than the one that runs, or nothing."""
+        return any(each.compiled or each.opaque for each in self.optimizations)
 
     @property
     def repeatable(self) -> bool:
@@ -213,7 +218,7 @@ class Step:
         self._call = self.wrapped(self.parts, call, optimizer)
         self._uncompiled_call = call
         for each in self.optimizations:
-            if not each.compiled:
+            if not (each.compiled or each.opaque):
                 self._uncompiled_call = each.wrap(self.parts, self._uncompiled_call, optimizer)
 
     def outcome(self) -> Outcome:
@@ -259,7 +264,7 @@ class Step:
         """
         operators = OperatorNames()
         with observe_activations(self.parts.model) as activations, self.active(), ExitStack() as stack:
-            if not self.compiled:
+            if not self.opaque:
                 stack.enter_context(operators)
             self.run()
         seen = Observation(

@@ -13,7 +13,7 @@ class FakeStep:
 
     identity = {"step": "fake"}  # noqa: RUF012
     samples = 1
-    compiled = False
+    compiled = opaque = False
     repeatable = True
     tolerance = SimpleNamespace(norm_ratio=0.01, cosine=0.999, relative_error=1e-3)
 
