@@ -137,7 +137,7 @@ def test_scripting_refuses_a_wrapped_model():
 def test_aot_inductor_needs_a_compiler(monkeypatch):
     """On a GPU, triton too."""
     monkeypatch.setattr(compilers, "missing_for_cpu", lambda: None)
-    monkeypatch.setattr(compilers, "missing_for_gpu", lambda: "triton is not installed")
+    monkeypatch.setattr(compilers, "missing_for_aot_gpu", lambda: "triton is not installed")
     assert AOTInductor().unsuitable(TINY, CPU) is None
     assert AOTInductor().unsuitable(TINY, torch.device("cuda")) == "triton is not installed"
     monkeypatch.setattr(compilers, "missing_for_cpu", lambda: "no C++ compiler")
@@ -162,3 +162,15 @@ def test_aot_inductor_loads_its_package_and_leaves_no_folder(monkeypatch, tmp_pa
     assert "was saved, loaded and run" in step.proof({})["aot-inductor"]
     assert len(seen) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_for_a_gpu_needs_the_headers_of_cuda(tmp_path, monkeypatch):
+    """Wheels of torch have none; a guessed CUDA_HOME may be empty."""
+    monkeypatch.setattr("torch.utils.cpp_extension.CUDA_HOME", str(tmp_path))
+    monkeypatch.setattr(compilers, "missing_for_gpu", lambda: None)
+    assert "cuda.h" in compilers.missing_for_aot_gpu()
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "cuda.h").touch()
+    assert compilers.missing_for_aot_gpu() is None
+    monkeypatch.setattr("torch.utils.cpp_extension.CUDA_HOME", None)
+    assert "cuda.h" in compilers.missing_for_aot_gpu()

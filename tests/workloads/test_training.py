@@ -127,3 +127,19 @@ def test_cifar10_without_its_files(capsys, tmp_path):
     """The folder is named, and the ways out."""
     assert main(["train", "--data", "cifar10", "--data-folder", str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", ["-1", "0", "nan", "inf"])
+@pytest.mark.parametrize("command", ["train", "experiments"])
+def test_an_impossible_learning_rate_is_refused(command, rate, capsys, tmp_path):
+    """Before anything is trained."""
+    options = ["--output", str(tmp_path)] if command == "experiments" else []
+    assert main([command, "--learning-rate", rate, *options]) == 2
+    assert "--learning-rate must be a number above 0" in capsys.readouterr().err
+
+
+def test_an_output_folder_that_cannot_be_made_is_refused_first(capsys, tmp_path):
+    """Not after all the training."""
+    (tmp_path / "file").touch()
+    assert main(["experiments", "--output", str(tmp_path / "file" / "out")]) == 2
+    assert "--output" in capsys.readouterr().err

@@ -285,3 +285,58 @@ def test_blocks_are_the_outermost_composite_members_of_lists():
     assert len(Tiny().blocks(Tiny().model())) == 2
     assert len(Transformer().blocks(Transformer().model())) == 4
     assert TINY.blocks(TINY.model()) == []
+
+
+def test_float16_without_a_scaler_is_noticed(monkeypatch):
+    """Its small gradients would vanish without a word."""
+    monkeypatch.setattr(AMP, "_scale", lambda self, parts: None)
+    step = built(TINY.train_step(AMP("float16")))
+    with pytest.raises(NotInEffect, match="no GradScaler scaled the loss"):
+        step.proof({})
+
+
+def test_the_scale_is_told():
+    """As the scaler has it."""
+    assert "the loss was scaled by 65536" in built(TINY.train_step(AMP("float16"))).proof({})["amp-fp16"]
+
+
+def test_an_update_without_momentum_is_noticed():
+    """The first step cannot tell, the second one does."""
+    from perfgate.errors import WrongResult
+
+    class Forgetful(Update):
+        def apply(self, parts):
+            super().apply(parts)
+            parts.optimizer_arguments["momentum"] = 0.0
+
+    with pytest.raises(WrongResult):
+        composed(TINY, "train", (Forgetful("foreach"),), CPU)
+
+
+def test_a_loss_that_nobody_read_is_noticed():
+    """A number alone proves nothing."""
+
+    class Pretending(ReadLoss):
+        def wrap(self, parts, call, optimizer):
+            parts.notes[self.name] = 0.5
+            return call
+
+    with pytest.raises(NotInEffect, match="was not read"):
+        built(TINY.train_step(Pretending())).proof({})
+
+
+@pytest.mark.parametrize("splitting", [GradientAccumulation(2), PerSample()], ids=str)
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_graphs_of_the_compiler_cannot_take_a_batch_in_parts(splitting, mode):
+    """The second part would overwrite what the first one's gradients need."""
+    assert "use compile" in Compile(mode).clash(splitting)
+    assert Compile().clash(splitting) is None
+
+
+def test_a_weight_that_two_layers_share_is_not_pruned():
+    """The two would part; of a tied transformer the head stays whole."""
+    from workloads.optimizations import L1Pruning
+
+    tied, free = (Transformer(depth=1, tied=each).skeleton() for each in (True, False))
+    chosen = L1Pruning(0.5, layers="linear").chosen
+    assert len(chosen(tied)) == len(chosen(free)) - 1

@@ -195,7 +195,7 @@ def _count(step: Step, found: Passes, plan: Plan) -> None:
         found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.device.type == "cuda":
             found.device_work = count_device_work(events)
-            found.memory = cuda_peak(step.run, step.resident_tensors, plan.device)
+            found.memory = cuda_peak(step.run, step.resident_tensors, plan.device, graphs=step.opaque)
         else:
             found.memory = host_peak(step.resident_tensors(), events)
         if plan.gpu and not plan.smoke:

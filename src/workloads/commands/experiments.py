@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     """Make the five experiments, print their table, and write it and the sweep to files."""
     choices.at_least_one("--epochs", arguments.epochs)
     choices.above_zero("--learning-rate", arguments.learning_rate)
-    choices.make_folder("--output", arguments.output)
     workload, device = choices.subject(arguments)
     sizes = batch_sizes(arguments.batch_sizes, device)
+    choices.make_folder("--output", arguments.output)
     console.print(f"{workload}, {arguments.epochs} epochs each, batch sizes {', '.join(map(str, sizes))}")
     with choices.progress_bar(console) as bar:
         runner = Runner(arguments, workload, device, sizes, bar)

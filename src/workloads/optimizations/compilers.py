@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 TIMEOUT_SECONDS = 20
 REMEDY = "install g++ or set CXX"
@@ -32,6 +33,15 @@ def missing_for_gpu() -> str | None:
     if wanted is None or shutil.which(wanted) is None:
         return f"no C compiler ({wanted or 'gcc'}) found, and triton needs one: install gcc or set CC"
     return None
+
+
+def missing_for_aot_gpu() -> str | None:
+    """Why a library for a GPU cannot be built here: beside triton and a C compiler, it includes CUDA's headers."""
+    from torch.utils.cpp_extension import CUDA_HOME
+
+    if CUDA_HOME and Path(CUDA_HOME, "include", "cuda.h").is_file():
+        return missing_for_gpu()
+    return "AOTInductor needs CUDA's headers (cuda.h): install the CUDA toolkit and set CUDA_HOME"
 
 
 @functools.cache  # asked for every benchmark, tried once per process

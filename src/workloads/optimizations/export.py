@@ -42,7 +42,7 @@ class AOTInductor(Captured):
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """The library is C++; kernels for a GPU are written in triton, too."""
-        return compilers.missing_for_cpu() or (compilers.missing_for_gpu() if device.type != "cpu" else None)
+        return compilers.missing_for_cpu() or (compilers.missing_for_aot_gpu() if device.type != "cpu" else None)
 
     def make(self, whole: Whole, inputs: Tensor, parts: Parts) -> Artefact:
         """The package in a folder that is gone afterwards: what is loaded from it stays."""

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from perfgate.measure.counters import compile_counts, count_eager, scalar_reads
-from perfgate.measure.memory import cuda_peak, host_peak, resident_bytes
+from perfgate.measure.memory import cuda_peak, graph_pool_bytes, host_peak, resident_bytes
 from perfgate.measure.profiled import (
     MARK,
     Event,
@@ -137,6 +137,30 @@ def test_peak_memory_on_a_gpu_is_the_allocators_own(monkeypatch):
 def host(name, start, end=None):
     """An event on the host."""
     return Event(name, "host", start, end if end is not None else start + 1)
+
+
+def test_the_pools_of_captured_graphs_count_as_a_whole(monkeypatch):
+    """Those of this device; memory that is no graph's does not."""
+    segments = [
+        {"device": 0, "total_size": 5, "segment_pool_id": (0, 0)},
+        {"device": 0, "total_size": 7, "segment_pool_id": (0, 1)},
+        {"device": 1, "total_size": 9, "segment_pool_id": (0, 2)},
+    ]
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    assert graph_pool_bytes(torch.device("cuda", 0)) == 7
+
+
+def test_float32_work_is_seen_in_inference_mode():
+    """Operators that autograd would take apart are dispatched whole there."""
+    layers, images = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 5)), torch.ones(2, 3, 8, 8)
+
+    def run():
+        with torch.inference_mode():
+            layers(images)
+
+    counts = count_eager(run)
+    assert counts.flops == counts.float32_flops == 2 * 2 * (4 * 36 * 27 + 144 * 5)
+    assert not any("conv2d" in name or "linear" in name for name in counts.operators)
 
 
 def test_device_work_is_counted_between_the_marks():
