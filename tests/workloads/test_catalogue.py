@@ -23,7 +23,10 @@ from workloads.optimizations import (
     Workers,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated")  # TorchScript says so, and is measured
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.torch.jit.*is deprecated"),  # TorchScript says so, and is measured
+    pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec"),  # inductor of torch 2.11
+]
 CPU = torch.device("cpu")
 SMALL = ResNet18(batch_size=4)
 LOADING = MLP(batch_size=64, image_size=4)

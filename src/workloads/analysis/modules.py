@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 ATTENTION_ON_A_CPU = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001
+ITS_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward  # noqa: SLF001
 if ATTENTION_ON_A_CPU not in flop_registry:  # torch 2.11
-    register_flop_formula(ATTENTION_ON_A_CPU)(sdpa_flop)
-    register_flop_formula(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward)(sdpa_backward_flop)  # noqa: SLF001
+    register_flop_formula(ATTENTION_ON_A_CPU, get_raw=True)(sdpa_flop)
+    register_flop_formula(ITS_BACKWARD, get_raw=True)(sdpa_backward_flop)
 WHOLE = "Global"  # FlopCounterMode's name for everything
 
 
