@@ -6,11 +6,14 @@ The workloads come from ``--perfgate-workload module:NAME`` and from installed p
 
 import pytest
 
-from workloads import comparisons, own
+from workloads import Unsuitable, comparisons, own
 
 pytestmark = pytest.mark.benchmark(group="own model")
 
-EACH = comparisons(own.load())
+try:
+    EACH = comparisons(own.load())
+except Unsuitable as error:
+    raise pytest.Collector.CollectError(str(error)) from None
 
 if EACH:
 

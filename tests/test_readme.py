@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
 from workloads import MLP, NotInEffect, Optimization, Parts, ResNet18, Workload, comparisons
-from workloads.optimizations import AMP
+from workloads.optimizations import AMP, Workers
 from workloads.workload import Observation
 
 class OurTagger(nn.Module):
@@ -37,7 +37,7 @@ def test_every_example_runs(project):
     """A new optimization, its benchmark, and a model from outside."""
     optimization, bench, model = blocks()
     bench = bench.replace("MLP(), ResNet18()", "MLP(batch_size=4, width=8, image_size=4)")
-    model = model.replace("comparisons(NET)", "comparisons(NET, [AMP()])")
+    model = model.replace("comparisons(Tagger())", "comparisons(Tagger(), [AMP(), Workers(1)])")
     code = f"{IMPORTS}\n{optimization}\n{bench}\n{model}"
     (project.path / "benches" / "test_tiny.py").write_text(code, encoding="utf-8")
-    project.runpytest("benches").assert_outcomes(passed=3)
+    project.runpytest("benches").assert_outcomes(passed=4)

@@ -12,6 +12,7 @@ from workloads.commands import analyse, experiments, ladder, techniques, train
 from workloads.workload import Unsuitable
 
 USAGE_ERROR = 2
+INTERRUPTED = 130  # as a shell says of a command ended by Ctrl-C
 COMMANDS = {"train": train, "experiments": experiments, "ladder": ladder, "analyse": analyse, "techniques": techniques}
 
 
@@ -32,6 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Unsuitable as error:
         print(f"workloads: {error}", file=sys.stderr)
         return USAGE_ERROR
+    except OSError as error:
+        print(f"workloads: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("workloads: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 

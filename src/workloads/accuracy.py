@@ -27,7 +27,7 @@ class AccuracyStep(InferenceStep):
     @property
     def samples(self) -> int:
         """All test samples."""
-        return len(self.workload.dataset(train=False))  # type: ignore[arg-type]
+        return len(self.workload.samples(train=False))  # type: ignore[arg-type]
 
     def plain_parts(self, device: torch.device) -> Parts:
         """The trained model and the test set."""
@@ -81,6 +81,6 @@ def _quietly(items: Iterable[Any], *_: object) -> Iterable[Any]:
 
 def _test_set(workload: Workload) -> tuple[Tensor, Tensor]:
     """All test samples, stacked."""
-    samples = workload.dataset(train=False)
+    samples = workload.samples(train=False)
     inputs, targets = next(iter(DataLoader(samples, batch_size=len(samples))))  # type: ignore[arg-type]
     return inputs, targets

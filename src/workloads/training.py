@@ -107,7 +107,7 @@ def fit(workload: Workload, parts: Parts, *, epochs: int, learning_rate: float, 
     """
     loader = _loader(workload, parts, train=True)
     if not len(loader):
-        samples = len(workload.dataset(train=True))  # type: ignore[arg-type]
+        samples = len(workload.samples(train=True))  # type: ignore[arg-type]
         raise Unsuitable(f"a batch of {workload.batch_size} is more than the {samples} training samples: take less")
     settings = {"lr": learning_rate, "weight_decay": WEIGHT_DECAY}
     momentum = {"momentum": 0.9} if parts.optimizer is torch.optim.SGD else {}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from workloads.blocks import blocks_of
+
 if TYPE_CHECKING:
     from torch.utils.data import Dataset
 
@@ -190,6 +192,10 @@ class Optimization:
         """Replace the whole step, for instance by a graph of it; ``optimizer`` is ``None`` in inference."""
         return call
 
+    def explain(self, error: RuntimeError) -> str | None:
+        """Why ``error``, raised by the step, means that this model is not for it; ``None`` where it means nothing."""
+        return None
+
     def active(self) -> AbstractContextManager[None]:
         """Global state that holds while the step runs; entered and left outside the timed part."""
         return nullcontext()
@@ -285,9 +291,15 @@ class Workload:
         """The samples, as (input, target) pairs; a workload that gives ``batch()`` can do without."""
         raise NotImplementedError(f"{type(self).__name__} must define dataset(train), or batch()")
 
+    def samples(self, *, train: bool) -> Dataset[Any]:
+        """``dataset``, seeded, so that one that draws its samples draws the same every time."""
+        with torch.random.fork_rng():
+            torch.manual_seed(2 * self.seed + (not train))
+            return self.dataset(train=train)
+
     def batch(self) -> tuple[Tensor, Tensor]:
         """The first ``batch_size`` samples, on the CPU."""
-        samples = self.dataset(train=True)
+        samples = self.samples(train=True)
         pairs = [samples[index % len(samples)] for index in range(self.batch_size)]  # type: ignore[arg-type]
         return torch.stack([pair[0] for pair in pairs]), torch.stack([torch.as_tensor(pair[1]) for pair in pairs])
 
@@ -320,7 +332,7 @@ class Workload:
 
     def blocks(self, model: nn.Module) -> list[nn.Module]:
         """The repeated parts of ``model``: the outermost composite members of its lists of layers."""
-        return list(_blocks(model))
+        return list(blocks_of(model))
 
     def parts(self, device: torch.device, *, training: bool) -> Parts:
         """Model and batch on ``device``, seeded so that every call gives the same.
@@ -340,7 +352,7 @@ class Workload:
             training=training,
             forward=model,
             blocks=self.blocks(model),
-            dataset=self.dataset,
+            dataset=self.samples,
         )
 
     def train_step(self, *optimizations: Optimization) -> TrainStep:
@@ -378,15 +390,6 @@ class Workload:
         from workloads.steps import EpochStep
 
         return EpochStep(self, optimizations, batches=batches)
-
-
-def _blocks(module: nn.Module) -> Iterator[nn.Module]:
-    lists = nn.Sequential, nn.ModuleList
-    for child in module.children():
-        if not isinstance(module, lists) or isinstance(child, lists):
-            yield from _blocks(child)
-        elif next(child.children(), None) is not None:
-            yield child
 
 
 def in_order(optimizations: tuple[Optimization, ...]) -> Iterator[Optimization]:

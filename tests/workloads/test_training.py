@@ -100,7 +100,7 @@ def test_a_line_per_epoch(capsys):
     assert main(["train", "--workload", "mlp", "--epochs", "1", "--batch-size", "256", "--device", "cpu"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("mlp-b256-digits on cpu")
-    assert lines[1].split() == ["epoch", "loss", "accuracy", "samples/s", "peak", "memory"]
+    assert lines[1].split() == ["epoch", "loss", "accuracy", "samples/s", "process", "peak"]
     assert lines[2].split()[0] == "1"
     assert "%" in lines[2]
 

@@ -340,3 +340,49 @@ def test_a_weight_that_two_layers_share_is_not_pruned():
     tied, free = (Transformer(depth=1, tied=each).skeleton() for each in (True, False))
     chosen = L1Pruning(0.5, layers="linear").chosen
     assert len(chosen(tied)) == len(chosen(free)) - 1
+
+
+class Attending(MLP):
+    """torch's own transformer layer, whose attention reads its last weight without calling the layer."""
+
+    def model(self):
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+        return torch.nn.Sequential(
+            torch.nn.Flatten(2), torch.nn.Linear(16, 16), layer, torch.nn.Flatten(), torch.nn.Linear(48, 10)
+        )
+
+
+@pytest.mark.parametrize("scope", ["layer", "global"])
+def test_the_last_layer_of_torchs_own_attention_is_not_pruned(scope):
+    """A mask would not reach it in training."""
+    from workloads.optimizations import L1Pruning
+
+    workload = Attending(batch_size=4, image_size=4)
+    assert isinstance(composed(workload, "train", (L1Pruning(0.5, scope, "all"),), CPU), dict)
+
+
+def test_an_activation_that_may_not_be_in_place_is_skipped_with_its_reason():
+    """Autograd's own error, told as what it means."""
+    from workloads.optimizations import InPlace
+    from workloads.workload import Inapplicable
+
+    class Needed(MLP):
+        def model(self):
+            return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 10), torch.nn.Sigmoid(), torch.nn.ReLU())
+
+    step = built(Needed(batch_size=4, image_size=4).train_step(InPlace()))
+    with pytest.raises(Inapplicable, match="overwrites what the gradient"):
+        step.run()
+
+
+def test_samples_that_are_drawn_are_the_same_every_time():
+    """In training and test sets of their own, and without touching the generator."""
+
+    class Drawing(MLP):
+        def dataset(self, *, train):
+            return torch.rand(3)
+
+    drawing, before = Drawing(), torch.get_rng_state()
+    assert torch.equal(drawing.samples(train=True), drawing.samples(train=True))
+    assert not torch.equal(drawing.samples(train=True), drawing.samples(train=False))
+    assert torch.equal(before, torch.get_rng_state())

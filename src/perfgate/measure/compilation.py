@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import math
 import statistics
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ def start_compiler(device_type: str) -> None:
     On a CPU it precompiles its headers, for instance, and a GPU loads its libraries of products and convolutions. Where
     it cannot, whoever needs it will hear why.
     """
+    logging.getLogger("torch.__trace").propagate = False  # its records are empty but for torch's own handler
     with contextlib.suppress(Exception), torch.no_grad():
         image = torch.ones(1, 1, 4, 4, device=device_type)
         torch.compile(torch.sin)(image @ image)

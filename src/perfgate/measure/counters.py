@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -94,10 +96,16 @@ def compiler_complaint(error: BaseException) -> str | None:
     """The first line of what dynamo or inductor could not do, with the remedy; ``None`` for any other error."""
     from torch._dynamo.exc import TorchDynamoException
 
-    if not isinstance(error, TorchDynamoException):
+    if not isinstance(error, TorchDynamoException) and not _from_generated_code(error):
         return None
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return f"{first} (TORCHDYNAMO_VERBOSE=1 shows where; leave the technique out for this model with -k)"
+
+
+def _from_generated_code(error: BaseException) -> bool:
+    """Whether inductor, or what it wrote, raised it."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return bool(files) and any(f"{os.sep}_inductor{os.sep}" in file or "compile-cache" in file for file in files[-3:])
 
 
 def compile_counts() -> CompileCounts:

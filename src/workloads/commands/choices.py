@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import math
 import os
 from collections.abc import Iterable
@@ -87,7 +88,9 @@ def choose_optimizations(names: str) -> tuple[Optimization, ...]:
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in chosen if name not in OPTIMIZATIONS]
     if unknown:
-        raise Unsuitable(f"no optimization is called {', '.join(unknown)}; {one_of(OPTIMIZATIONS)}")
+        near = [close for name in unknown for close in difflib.get_close_matches(name, OPTIMIZATIONS, n=3)]
+        known = f"near names: {', '.join(near)}" if near else one_of(OPTIMIZATIONS)
+        raise Unsuitable(f"no optimization is called {', '.join(unknown)}; {known} (python -m workloads techniques)")
     return tuple(OPTIMIZATIONS[name] for name in chosen)
 
 

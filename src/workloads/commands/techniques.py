@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
+import re
+import textwrap
 from collections.abc import Iterator
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from workloads.commands import choices
 from workloads.comparison import comparisons
 from workloads.optimizations import CATALOGUE
 from workloads.workload import Optimization, Workload
 
+INDENT = "    "
+NARROWEST = 40  # columns
 HELP = "list every technique: what it does, which way it is expected to go, and whether it can be used here"
 
 
@@ -25,20 +29,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
-    """Print one row per technique."""
+    """Print a paragraph per technique, none of whose lines is cut."""
     workload, device = choices.subject(arguments)
-    table = Table(
-        "technique", "what it does", "expected", f"with {workload} on {device.type}", box=None, pad_edge=False
-    )
+    console.print(f"{len(CATALOGUE)} techniques; what can be used with {workload} on {device.type}:")
     for technique in CATALOGUE.values():
-        table.add_row(str(technique), purpose(technique), technique.expected, usable(technique, workload, device))
-    console.print(table)
+        console.print(f"\n{technique}", soft_wrap=True, markup=False)
+        for line in (purpose(technique), f"expected: {expected(technique)}", usable(technique, workload, device)):
+            shown = textwrap.wrap(line, max(console.width, NARROWEST) - len(INDENT), break_long_words=False)
+            console.print("\n".join(INDENT + each for each in shown), soft_wrap=True, markup=False)
 
 
 def purpose(technique: Optimization) -> str:
-    """The first sentence of its documentation."""
-    text = inspect.cleandoc(type(technique).__doc__ or "").partition("\n\n")[0]
-    return text.replace("\n", " ").replace("``", "")
+    """The first sentence of its documentation, and its parameters."""
+    text = inspect.cleandoc(type(technique).__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    text = re.sub(r":class:`(\w+)`", r"\1", text).replace("`", "")
+    fields = ", ".join(f"{each.name}={getattr(technique, each.name)}" for each in dataclasses.fields(technique))
+    return f"{text} [{fields}]" if fields else text
+
+
+def expected(technique: Optimization) -> str:
+    """The direction of time; nothing is expected of one that is only ever a twin."""
+    return "-" if technique in technique.baseline() else technique.expected
 
 
 def usable(technique: Optimization, workload: Workload, device: torch.device) -> str:

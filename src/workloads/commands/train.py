@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         )
         for epoch in epochs:
             if epoch.number == 1:
-                console.print("epoch    loss  accuracy  samples/s  peak memory")
+                memory = "peak memory" if device.type == "cuda" else "process peak"  # all of it, torch included
+                console.print(f"epoch    loss  accuracy  samples/s  {memory:>12}")
             console.print(describe(epoch))
 
 
@@ -49,5 +50,5 @@ def describe(epoch: Epoch) -> str:
     """One line of the table."""
     memory = f"{epoch.peak_bytes / 2**20:,.0f} MiB"
     return (
-        f"{epoch.number:5d}  {epoch.loss:6.3f}  {epoch.accuracy:7.1%}  {epoch.samples_per_second:9,.0f}  {memory:>11}"
+        f"{epoch.number:5d}  {epoch.loss:6.3f}  {epoch.accuracy:7.1%}  {epoch.samples_per_second:9,.0f}  {memory:>12}"
     )

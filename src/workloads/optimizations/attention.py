@@ -13,12 +13,9 @@ from torch.nn.functional import multi_head_attention_forward, scaled_dot_product
 from torch.overrides import TorchFunctionMode
 
 from workloads.workload import (
-    Call,
-    Inapplicable,
     NotInEffect,
     Observation,
     Optimization,
-    Parts,
     Tolerance,
     Unsuitable,
     Workload,
@@ -75,18 +72,11 @@ class Attention(Optimization):
         finally:
             torch.backends.mha.set_fastpath_enabled(shortcut)
 
-    def wrap(self, parts: Parts, call: Call, optimizer: torch.optim.Optimizer | None) -> Call:
-        """Say what to do where the backend cannot take the tensors."""
-
-        def explained() -> torch.Tensor:
-            try:
-                return call()
-            except RuntimeError as error:
-                if "No available kernel" in str(error) or "No viable backend" in str(error):
-                    raise Inapplicable(f"{self} cannot take these tensors: add amp-bf16 on a GPU ({error})") from error
-                raise
-
-        return explained
+    def explain(self, error: RuntimeError) -> str | None:
+        """What to do where the backend cannot take the tensors."""
+        if "No available kernel" in str(error) or "No viable backend" in str(error):
+            return f"it cannot take these tensors: add amp-bf16 on a GPU ({error})"
+        return None
 
     def proof(self, seen: Observation) -> str:
         """The operator that was dispatched; where nobody sees it, that torch allows no other backend.

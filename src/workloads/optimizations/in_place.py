@@ -47,6 +47,12 @@ class InPlace(Optimization):
         for module in switched(parts.model):
             module.inplace = self.in_place  # type: ignore[assignment]
 
+    def explain(self, error: RuntimeError) -> str | None:
+        """Autograd refuses where it needs what is overwritten."""
+        if "modified by an inplace operation" not in str(error):
+            return None
+        return "an activation overwrites what the gradient of the operation before it needs"
+
     def proof(self, seen: Observation) -> str:
         """The switches are set, and eager activations dispatched operators of the right form."""
         modules = switched(seen.parts.model)

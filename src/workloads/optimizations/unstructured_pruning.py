@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.utils import prune
 
 from workloads.workload import NotInEffect, Observation, Optimization, Parts, Unsuitable, Workload
@@ -83,10 +84,18 @@ class UnstructuredPruning(Optimization):
         )
 
     def chosen(self, model: nn.Module) -> list[nn.Module]:
-        """The layers to prune; one whose weight is another module's, too, is left as it is, or the two would part."""
+        """The layers to prune.
+
+        One whose weight is another module's, too, is left as it is, or the two would part; so is the last layer of
+        ``nn.MultiheadAttention``, which reads its weight without calling it, past the hook that applies the mask.
+        """
         owners = Counter(id(each) for module in model.modules() for each in module.parameters(recurse=False))
         layers = [module for module in model.modules() if isinstance(module, LAYERS[self.layers])]
-        return [layer for layer in layers if owners[id(getattr(layer, "weight", None))] < 2]
+        return [
+            layer
+            for layer in layers
+            if owners[id(getattr(layer, "weight", None))] < 2 and not isinstance(layer, NonDynamicallyQuantizableLinear)
+        ]
 
     def prune_layer(self, layer: nn.Module) -> None:
         """Prune one layer by its own weights."""

@@ -24,7 +24,7 @@ class InferenceStep(Step):
 
     def run(self) -> None:
         """One forward pass."""
-        self._last = self._outputs = self.call()
+        self._last = self._outputs = self.called()
 
     @staticmethod
     def _step(parts: Parts) -> Tensor:

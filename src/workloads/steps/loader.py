@@ -111,7 +111,7 @@ def whole_batches(workload: Workload) -> int:
     """Batches that the training samples fill; 0 where the workload gives none."""
     if type(workload).dataset is Workload.dataset:
         return 0
-    return len(workload.dataset(train=True)) // workload.batch_size  # type: ignore[arg-type]
+    return len(workload.samples(train=True)) // workload.batch_size  # type: ignore[arg-type]
 
 
 def samples_of(parts: Parts, *, train: bool) -> Dataset[Any]:

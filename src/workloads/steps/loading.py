@@ -97,7 +97,7 @@ class LoadingStep(LoaderStep):
             device=device,
             training=False,
             forward=torch.nn.Identity(),
-            dataset=self.workload.dataset,
+            dataset=self.workload.samples,
         )
 
     def run(self) -> None:

@@ -198,6 +198,21 @@ class Step:
         """One step, without waiting for the device."""
         raise NotImplementedError
 
+    def called(self) -> Tensor:
+        """What the whole step gives.
+
+        Raises:
+            Inapplicable: where a technique knows the error as a sign that this model is not for it.
+        """
+        try:
+            return self.call()
+        except RuntimeError as error:
+            for each in self.optimizations:
+                reason = each.explain(error)
+                if reason:
+                    raise Inapplicable(f"{each}: {reason}") from error
+            raise
+
     def run_uncompiled(self) -> None:
         """The same with the eager program in place of compiled artefacts and captured graphs, to count what it does."""
         parts, call, forward = self.parts, self._call, self.parts.forward

@@ -42,7 +42,7 @@ class TrainStep(Step):
 
     def run(self) -> None:
         """One training step."""
-        self._last = self.call()
+        self._last = self.called()
 
     def release(self) -> None:
         """Drop the optimizer's state, too."""
