@@ -48,6 +48,8 @@ class Plan:
     benchmarks: Sequence[Planned]
     others: int = 0
     """Tests that are no benchmarks: they would run, too, and are not looked into."""
+    budget_seconds: float | None = None
+    """What the settings allow a benchmark to take: the guess where none was ever measured here."""
 
     @property
     def running(self) -> list[Planned]:
@@ -65,10 +67,10 @@ class Plan:
         known = [each.seconds for each in running if each.seconds is not None]
         everywhere = [each.seconds for each in self.benchmarks if each.seconds is not None]
         guessed = len(running) - len(known)
-        if guessed and not everywhere:
-            return Estimate(seconds=None, guessed=guessed)
-        middle = statistics.median(everywhere) if guessed else 0.0
-        return Estimate(seconds=sum(known) + guessed * middle, guessed=guessed)
+        if not guessed:
+            return Estimate(seconds=sum(known), guessed=0)
+        each = statistics.median(everywhere) if everywhere else self.budget_seconds
+        return Estimate(seconds=None if each is None else sum(known) + guessed * each, guessed=guessed)
 
     def reasons(self, state: State) -> list[tuple[str, int]]:
         """Why benchmarks are in this state, the most frequent reason first."""

@@ -53,7 +53,9 @@ class PlanHooks:
 
         writer = config.get_terminal_writer()
         terminalreporter.section("perfgate plan", sep="=")
-        plan = Plan(benchmarks=tuple(self._found), others=self._others)
+        settings = self._gate.settings
+        budget = 2 * settings.warmup_seconds + settings.timed_seconds
+        plan = Plan(benchmarks=tuple(self._found), others=self._others, budget_seconds=budget)
         for each in lines(plan, columns=writer.fullwidth, verbose=config.option.verbose > 0):
             terminalreporter.write_line(each)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfgate.plan import Plan, Planned
+from perfgate.plan import Estimate, Plan, Planned
 from perfgate.report.plan import lines
 from tests.conftest import edit, saved_runs
 
@@ -83,6 +83,10 @@ def test_without_any_known_time_nothing_is_estimated():
     """A number would be made up."""
     assert Plan(benchmarks=[planned()]).estimate([planned()]).seconds is None
     assert "how long is unknown" in shown(planned())
+    guessed = Plan(benchmarks=[planned(), planned()], budget_seconds=5.0)
+    assert guessed.estimate(guessed.benchmarks) == Estimate(seconds=10.0, guessed=2)
+    assert "guessed from the time budgets" in "\n".join(lines(guessed, columns=200, verbose=False))
+    assert "no benchmark is selected" in "\n".join(lines(Plan(benchmarks=[]), columns=200, verbose=False))
     assert "unknown" in shown(planned()).splitlines()[1]
 
 
@@ -136,7 +140,7 @@ def test_a_plan_asks_each_benchmark_and_measures_none(suite):
             "    1  ValueError: no such file",
             "    1  the test ended without a measure(step)",
             "listed only:",
-            "PLAN 3 of 8 benchmarks would run, and 1 tests that are none; how long is*",
+            "PLAN 3 of 8 benchmarks would run, and 1 tests that are none, in about*",
         ]
     )
     assert result.ret == 0

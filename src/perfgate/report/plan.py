@@ -64,6 +64,8 @@ def _each(plan: Plan) -> Iterator[str]:
 
 def _total(plan: Plan) -> str:
     running, estimate = len(plan.running), plan.estimate(plan.benchmarks)
+    if not plan.benchmarks:
+        return "PLAN no benchmark is selected: look at the paths, -k and -m"
     told = f"PLAN {running} of {len(plan.benchmarks)} benchmarks would run"
     if plan.others:
         told += f", and {plan.others} tests that are none"
@@ -72,6 +74,8 @@ def _total(plan: Plan) -> str:
     if estimate.seconds is None:
         return f"{told}; how long is unknown: none of them has a saved run on this machine"
     told += f", in about {numbers.duration(estimate.seconds)}"
+    if estimate.guessed == running and not any(each.seconds for each in plan.benchmarks):
+        return f"{told} (none was ever measured here: guessed from the time budgets of [tool.perfgate])"
     if estimate.guessed:
         told += f" ({estimate.guessed} were never measured here and count as the median of the others)"
     return told
