@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
@@ -28,10 +29,11 @@ class OperatorCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Count and go on; what autograd would have taken apart is taken apart in inference mode, too."""
-        with self:
-            parts = func.decompose(*args, **(kwargs or {}))
-        if parts is not NotImplemented:
-            return parts
+        if isinstance(func, OpOverload) and func.namespace != "prim":
+            with self:
+                parts = func.decompose(*args, **(kwargs or {}))
+            if parts is not NotImplemented:
+                return parts
         arguments = tree_leaves((args, kwargs or {}))
         dtypes = sorted(
             {str(each.dtype).removeprefix("torch.") for each in arguments if isinstance(each, torch.Tensor)}
