@@ -11,6 +11,7 @@ import torch
 
 from workloads.steps.step import Figure, Step
 from workloads.steps.train import TrainStep
+from workloads.timing import synchronize
 from workloads.workload import Unsuitable
 
 Result = TypeVar("Result")
@@ -56,8 +57,7 @@ def fits_on(step_of: Callable[[int], Step], device: torch.device) -> Callable[[i
             with step.active():
                 step.run()
                 step.run()
-                if device.type == "cuda":
-                    torch.cuda.synchronize(device)
+                synchronize(device)
         finally:
             step.release()
         return True

@@ -34,20 +34,25 @@ class Interval:
         return f"{self.median:.2f}x ({self.low:.2f}-{self.high:.2f})"
 
 
-def synchronise(device: torch.device) -> None:
-    """Wait until the device has done everything; a CPU always has."""
+def synchronize(device: torch.device) -> None:
+    """Wait until ``device`` has done what it was given; a CPU has already."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
+def seconds_of(work: Callable[[], object], device: torch.device) -> float:
+    """Wall seconds of one call, from an idle device to an idle device."""
+    synchronize(device)
+    start = time.perf_counter()
+    work()
+    synchronize(device)
+    return time.perf_counter() - start
+
+
 def one_round(step: Step, device: torch.device) -> float:
-    """Wall seconds of one run, from an idle device to an idle device; global state is set outside of them."""
+    """Wall seconds of one run; global state is set outside of them."""
     with step.active():
-        synchronise(device)
-        start = time.perf_counter()
-        step.run()
-        synchronise(device)
-        return time.perf_counter() - start
+        return seconds_of(step.run, device)
 
 
 def repeat(work: Callable[[], object], budget_seconds: float) -> None:

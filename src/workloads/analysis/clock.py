@@ -1,15 +1,17 @@
-"""Seconds of a piece of work, with the device's share of it waited for."""
+"""Seconds of rounds and of the phases of a step, with the device's share of them waited for."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
+from workloads.timing import seconds_of, synchronize
 from workloads.workload import Parts
+
+if TYPE_CHECKING:
+    import torch
 
 PHASES = ("forward", "backward", "optimizer")
 _PHASE_OF = {
@@ -20,21 +22,6 @@ _PHASE_OF = {
     "update": "optimizer",
 }
 """Which phase of a step each callable of its parts belongs to."""
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until ``device`` has done what it was given; a CPU has already."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def seconds_of(work: Callable[[], Any], device: torch.device) -> float:
-    """Wall seconds of one call, from an idle device to an idle device."""
-    synchronize(device)
-    start = time.perf_counter()
-    work()
-    synchronize(device)
-    return time.perf_counter() - start
 
 
 def rounds_of(work: Callable[[], Any], device: torch.device, rounds: int) -> tuple[float, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from workloads.analysis.clock import synchronize
 from workloads.steps.loader import delivered, new_loader, whole_batches
+from workloads.timing import synchronize
 from workloads.workload import Optimization, Parts, Unsuitable, Workload
 
 if TYPE_CHECKING:

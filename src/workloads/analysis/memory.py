@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workloads.analysis.clock import synchronize
 from workloads.analysis.counting import counted_run
 from workloads.analysis.ledger import TEMPORARY, Block, Ledger
 from workloads.steps import TrainStep
+from workloads.timing import synchronize
 
 PURPOSES = ("parameters", "gradients", "optimizer state", "batch", "activations", TEMPORARY)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from workloads.analysis.clock import seconds_of
+from workloads.timing import seconds_of
 
 MATMUL_SIDES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
 """The best of these: the largest (17 GFLOP, 1.1 TFLOP) fill many cores and hide the start of threads and kernels, the

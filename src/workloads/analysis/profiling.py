@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from workloads.analysis.clock import seconds_of
+from workloads.timing import seconds_of
 
 if TYPE_CHECKING:
     import torch

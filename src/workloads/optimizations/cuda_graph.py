@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from workloads.optimizations.compilation import CUDA_GRAPH_MODES
 from workloads.workload import Call, NotInEffect, Observation, Optimization, Parts, Workload
 
 WARMUP_STEPS = 3  # as torch's notes on CUDA graphs advise: lazy initialisation must not be captured
@@ -31,7 +32,7 @@ class CudaGraph(Optimization):
         """What reads values on the host cannot be captured, and compilers with graphs of their own capture already."""
         if str(other) == "amp-fp16":
             return "GradScaler reads on the host whether gradients overflowed: capture amp-bf16 instead"
-        if getattr(other, "mode", "") in ("reduce-overhead", "max-autotune"):
+        if getattr(other, "mode", "") in CUDA_GRAPH_MODES:
             return f"{other} captures CUDA graphs of its own"
         return super().clash(other)
 

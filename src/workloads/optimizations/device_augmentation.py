@@ -55,7 +55,7 @@ class DeviceAugmentation(Optimization):
 
 def not_stored(optimization: Optimization, workload: Workload, kind: type[StoredImages], wanted: str) -> str | None:
     """Why a workload's images cannot be taken at that earlier stage."""
-    if type(workload).dataset is not Workload.dataset and isinstance(workload.dataset(train=True), kind):
+    if type(workload).dataset is not Workload.dataset and isinstance(workload.samples(train=True), kind):
         return None
     return f"{workload.name} on {workload.data} has no {wanted}; {optimization.name} has nothing to leave to the device"
 
