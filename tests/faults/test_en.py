@@ -219,7 +219,7 @@ def test_en_08_a_tool_of_sys_monitoring_is_named():
 
 def test_en_09_a_leak_of_global_state_is_undone_and_named():
     """So that it fails the benchmark that leaks."""
-    with pytest.raises(StateLeak, match="default dtype"), guarded_state():
+    with pytest.raises(StateLeak, match="default dtype"), guarded_state(CPU):
         torch.set_default_dtype(torch.float64)
     assert torch.get_default_dtype() == torch.float32
 

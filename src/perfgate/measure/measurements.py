@@ -73,17 +73,16 @@ def side_measurements(
 ) -> list[Measurement]:
     """Times and energy of one side; what is unknown is there without values and says why."""
     events = [each.event_seconds for each in timings if each.event_seconds is not None]
-    no_counter = None if energy_joules else "unknown: no GPU with an energy counter"
     return [
         sampled("wall_seconds", "s", [each.wall_seconds for each in timings], better="lower"),
         sampled("event_seconds", "s", events, note=None if events else "unknown: CUDA events need a GPU"),
         sampled("first_call_seconds", "s", [first_call_seconds]),
-        sampled("energy_joules", "J", energy_joules, better="neither", note=no_counter),
-        sampled(
-            "energy_joules_per_sample",
-            "J",
-            [each / samples for each in energy_joules],
-            better="neither",
-            note=no_counter,
-        ),
+        *energy(energy_joules, samples),
     ]
+
+
+def energy(joules: Sequence[float], samples: int, *, prefix: str = "") -> list[Measurement]:
+    """Joules per step and per sample of one side; the twin's bear a ``prefix``."""
+    note = None if joules else "unknown: no GPU with an energy counter"
+    figures = {"energy_joules": joules, "energy_joules_per_sample": [each / samples for each in joules]}
+    return [sampled(f"{prefix}{name}", "J", values, better="neither", note=note) for name, values in figures.items()]

@@ -64,6 +64,8 @@ class Gpu:
         except self._library.NVMLError as error:
             check_present(error, self.uuid)
             return None
+        except getattr(self._library, "NVMLLibraryMismatchError", ()):  # a driver too old for this version of a call
+            return None
 
     def energy_joules(self) -> float | None:
         """The counter of all energy since the driver was loaded."""

@@ -6,6 +6,7 @@ build, first call -> same result -> warm-up -> timed rounds -> counters, memory,
 from __future__ import annotations
 
 import dataclasses
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,18 +18,18 @@ from perfgate.errors import CannotCompile, NotInEffect, Recompiled, WrongResult
 from perfgate.measure import condition
 from perfgate.measure.attempts import attempt_rounds
 from perfgate.measure.check import check_same_result
-from perfgate.measure.clock import clock_for, time_round
+from perfgate.measure.clock import clock_for
 from perfgate.measure.compilation import break_even, compile_times, start_compiler
 from perfgate.measure.counters import compile_counts, compiler_complaint, count_eager, count_uncompiled, scalar_reads
 from perfgate.measure.energy import energy_per_step
-from perfgate.measure.measurements import counted, figure, sampled, side_measurements, speedup, unjudged
-from perfgate.measure.memory import PeakMemory, cuda_peak, host_peak
+from perfgate.measure.measurements import counted, energy, figure, sampled, side_measurements, speedup, unjudged
+from perfgate.measure.memory import PeakMemory, cuda_peak, forget_workspaces, host_peak
 from perfgate.measure.profiled import count_device_work, count_operators, profile_step
 from perfgate.measure.rounds import Pedantic, Side
 from perfgate.measure.state import guarded_state
 from perfgate.measure.step import Step
 from perfgate.measure.stopping import rounds_for
-from perfgate.measure.warmup import SteadyClock, warm_up
+from perfgate.measure.warmup import LEAST_SECONDS, SteadyClock, warm_up
 from perfgate.results.record import Measurement, Record, identity_hash
 from perfgate.turns import ALONE, Turns
 
@@ -97,12 +98,13 @@ def measure_step(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
     """
     started = time.perf_counter()
     try:
-        with guarded_state():
+        with guarded_state(plan.device):
             record = _measure(benchmark, subject, plan)
     finally:
         for each in (subject.step, subject.against):
             if each:
                 each.release()
+        forget_workspaces(plan.device)
     return dataclasses.replace(record, seconds=time.perf_counter() - started)
 
 
@@ -119,7 +121,7 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
         evidence["machine"] = "; ".join(around.notes)
     for side, found in zip(sides, passes, strict=True):
         found.figures = [figure(each) for each in side.step.figures()]  # before other passes add to what it has seen
-        _count(side.step, found, plan)
+        _count(side, found, plan)
     evidence |= _prove_all(sides, passes)
     if step.compiled and not plan.smoke:
         passes[0].warm_call_seconds = _warm_start(step, plan)
@@ -171,7 +173,12 @@ def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Pl
     """Warm up and take the timed rounds; a smoke run takes one, cold. How both went."""
     before = compile_counts()
     settled = SteadyClock(plan.gpu.clock_megahertz if plan.gpu else lambda: None)
-    warmups = [] if plan.smoke else [warm_up(side.round, plan.warmup_seconds, settled=settled) for side in sides]
+    least = LEAST_SECONDS[plan.device.type]
+    warmups = [
+        warm_up(side.round, plan.warmup_seconds, settled=settled, least_seconds=least)
+        for side in sides
+        if not plan.smoke
+    ]
     passes[0].recompilations = compile_counts().since(before).graphs
     rounds = rounds_for(sum(each.round_seconds for each in warmups), plan.timed_seconds) if warmups else 1
     rounds = plan.turns.agree(rounds)
@@ -186,21 +193,21 @@ def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Pl
     return str(warmups[0]) if warmups else "none: smoke run", around
 
 
-def _count(step: Step, found: Passes, plan: Plan) -> None:
+def _count(side: Side, found: Passes, plan: Plan) -> None:
     """Counters, FLOPs, memory and energy, each in its own pass."""
+    step = side.step
     with step.active():
         events = profile_step(step.run, plan.device)
-        eager = count_uncompiled(step.run_uncompiled) if step.opaque else count_eager(step.run)
-        found.operators = count_operators(events) if step.opaque else eager.operators
-        found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.device.type == "cuda":
             found.device_work = count_device_work(events)
             found.memory = cuda_peak(step.run, step.resident_tensors, plan.device, graphs=step.opaque)
         else:
             found.memory = host_peak(step.resident_tensors(), events)
+        eager = count_uncompiled(step.run_uncompiled) if step.opaque else count_eager(step.run)  # leaves gradients
+        found.operators = count_operators(events) if step.opaque else eager.operators
+        found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.gpu and not plan.smoke:
-            clock = clock_for(plan.device)
-            seconds = time_round(clock, clock.target(step.run)).wall_seconds
+            seconds = statistics.median(each.wall_seconds for each in side.timings)
             found.energy_joules = energy_per_step(step.run, _waiting(plan.device), plan.gpu, seconds)
     found.counts = dict(step.counts())
 
@@ -263,6 +270,7 @@ def _beside(sides: list[Side], passes: list[Passes]) -> list[Measurement]:
     if variant.step.compiled and not plain.step.compiled:
         result.append(break_even(found.first_call_seconds, variant.timings, plain.timings))
     result.append(sampled("plain_wall_seconds", "s", [each.wall_seconds for each in plain.timings]))
+    result += energy(plain_found.energy_joules, plain.step.samples, prefix="plain_")
     counts = [*counted_measurements(plain_found, compiled=plain.step.compiled), *plain_found.figures]
     return result + [
         dataclasses.replace(each, metric=f"plain_{each.metric}", better="neither", table={}) for each in counts

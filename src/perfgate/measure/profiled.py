@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from perfgate.errors import MeasurementError
+
 if TYPE_CHECKING:
     import torch
 
@@ -32,6 +34,8 @@ class Event:
     """For memory: bytes allocated, negative where freed."""
     on_device: bool = False
     """For memory: whether the GPU's allocator says so."""
+    call: int = 0
+    """What a call of CUDA on the host and its work on the device have in common."""
 
 
 def profile_step(run: Callable[[], None], device: torch.device) -> list[Event]:
@@ -63,10 +67,27 @@ def profile_step(run: Callable[[], None], device: torch.device) -> list[Event]:
             end_nanoseconds=each.start_ns() + each.duration_ns(),
             allocated_bytes=each.nbytes() if each.name() == "[memory]" else 0,
             on_device=each.device_type() != cpu,
+            call=each.correlation_id(),
         )
         for each in raw
     ]
+    if device.type == "cuda":
+        check_seen(events)
     return sorted(events, key=lambda each: each.start_nanoseconds)
+
+
+def check_seen(events: Iterable[Event]) -> None:
+    """A profile of a GPU holds at least the two waits of :func:`profile_step`.
+
+    Raises:
+        MeasurementError: where it does not, so that every count would be zero.
+    """
+    if not any(each.name.startswith(SYNCHRONISATIONS) for each in events):
+        raise MeasurementError(
+            "torch's profiler shows no CUDA call of a step on the GPU, so nothing can be counted: another profiler "
+            "(nsys, ncu) may be attached to the process, or this user may not profile; run without the one, or allow "
+            "the other"
+        )
 
 
 def span(events: Iterable[Event]) -> tuple[int, int]:
@@ -109,8 +130,8 @@ def count_device_work(events: list[Event]) -> dict[str, int]:
     """Kernel launches, copies by direction and synchronisations that the host asked for in the marked run."""
     start, end = span(events)
     marked = [each for each in events if each.kind == "host" and start <= each.start_nanoseconds <= end]
-    # device activity follows later; the device was idle when the mark began
-    device = [each.name for each in events if each.kind == "device" and each.start_nanoseconds >= start]
+    calls = {each.call for each in marked if each.name.startswith("cu")}
+    device = [each.name for each in events if each.kind == "device" and each.call in calls]
     return {
         "kernel_launches": sum(each.name.startswith(LAUNCHES) for each in marked),
         "graph_launches": sum(each.name.startswith("cudaGraphLaunch") for each in marked),

@@ -54,19 +54,30 @@ SETTINGS: dict[str, Setting] = {
     "threads": (torch.get_num_threads, torch.set_num_threads),
     "grad mode": (torch.is_grad_enabled, torch.set_grad_enabled),
     "anomaly detection": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    **{
+        f"{name} attention": (
+            getattr(torch.backends.cuda, f"{name}_sdp_enabled"),
+            getattr(torch.backends.cuda, f"enable_{name}_sdp"),
+        )
+        for name in ("flash", "mem_efficient", "cudnn", "math")
+    },
+    "float16 reduced precision": _attribute(torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction"),
+    "bfloat16 reduced precision": _attribute(torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction"),
 }
 """Name -> how to read and how to set it."""
 
 
 @contextmanager
-def guarded_state() -> Iterator[None]:
-    """Restore all settings and random seeds after the block.
+def guarded_state(device: torch.device) -> Iterator[None]:
+    """Restore all settings, and the random seeds of the CPU and of ``device``, after the block.
+
+    Other GPUs are left alone: to ask for their seeds would start CUDA in a session that measures the CPU.
 
     Raises:
         StateLeak: naming what the block changed and did not put back.
     """
     before = {name: read() for name, (read, _) in SETTINGS.items()}
-    with torch.random.fork_rng():
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
         try:
             yield
         finally:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 WINDOW = 5  # rounds per median
 AGREEMENT = 0.01  # two successive medians this close are steady
+LEAST_SECONDS = {"cpu": 0.0, "cuda": 0.3}
+"""An idle GPU takes this long to raise its clock; steps of the slow clock look steady, too."""
 CLOCK_AGREEMENT = 0.02  # of two successive readings: boost clocks go in steps of 15 MHz, 1 % of 1500 MHz
 
 
@@ -55,16 +57,18 @@ def warm_up(
     budget_seconds: float,
     *,
     settled: Callable[[], bool] = lambda: True,
+    least_seconds: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Warmup:
     """Call ``one_round`` (which returns its seconds) until steady and ``settled``; at least twice, whatever the budget.
 
-    ``settled`` is asked after rounds that look steady.
+    ``settled`` is asked after rounds that look steady, and not before ``least_seconds``.
     """
     durations: list[float] = []
-    deadline = clock() + budget_seconds
+    started = clock()
+    deadline, earliest = started + budget_seconds, started + least_seconds
     steady = False
     while len(durations) < 2 or (not steady and clock() < deadline):
         durations.append(one_round())
-        steady = is_steady(durations) and settled()
+        steady = is_steady(durations) and clock() >= earliest and settled()
     return Warmup(steady, len(durations), statistics.median(durations[-WINDOW:]))

@@ -77,6 +77,15 @@ def test_warm_up_ends_when_steady():
     assert str(found) == f"steady after {found.rounds} rounds"
 
 
+def test_a_warm_up_lasts_for_as_long_as_a_gpu_takes_to_raise_its_clock():
+    """The slow clock of an idle GPU looks steady."""
+    ticks = iter(range(100))
+    found = warm_up(lambda: 1.0, 50.0, least_seconds=20.0, clock=lambda: next(ticks))
+    assert found.steady
+    assert found.rounds > 10  # which suffice otherwise
+    assert warm_up(lambda: 1.0, 50.0, clock=lambda: 0.0).rounds == 10
+
+
 def test_warm_up_ends_when_its_budget_is_spent():
     """And says that, too."""
     now = iter(range(100))

@@ -6,6 +6,7 @@ import torch
 from perfgate.errors import StateLeak
 from perfgate.measure.state import SETTINGS, guarded_state
 
+CPU = torch.device("cpu")
 CHANGES = {
     "cudnn.benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
     "cudnn.deterministic": lambda: setattr(torch.backends.cudnn, "deterministic", True),
@@ -20,6 +21,16 @@ CHANGES = {
     "threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "grad mode": lambda: torch.set_grad_enabled(False),
     "anomaly detection": lambda: torch.autograd.set_detect_anomaly(True),
+    "flash attention": lambda: torch.backends.cuda.enable_flash_sdp(False),
+    "mem_efficient attention": lambda: torch.backends.cuda.enable_mem_efficient_sdp(False),
+    "cudnn attention": lambda: torch.backends.cuda.enable_cudnn_sdp(False),
+    "math attention": lambda: torch.backends.cuda.enable_math_sdp(False),
+    "float16 reduced precision": lambda: setattr(
+        torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction", False
+    ),
+    "bfloat16 reduced precision": lambda: setattr(
+        torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False
+    ),
 }
 
 
@@ -28,7 +39,7 @@ def test_each_leak_is_named_and_undone(name):
     """So that the next benchmark starts clean."""
     read = SETTINGS[name][0]
     before = read()
-    with pytest.raises(StateLeak, match=name), guarded_state():
+    with pytest.raises(StateLeak, match=name), guarded_state(CPU):
         CHANGES[name]()
         assert read() != before
     assert read() == before
@@ -36,7 +47,7 @@ def test_each_leak_is_named_and_undone(name):
 
 def test_an_exception_is_not_hidden_by_a_leak():
     """The state is restored all the same."""
-    with pytest.raises(ValueError, match="first"), guarded_state():
+    with pytest.raises(ValueError, match="first"), guarded_state(CPU):
         torch.backends.cudnn.benchmark = True
         raise ValueError("first")
     assert not torch.backends.cudnn.benchmark
@@ -47,7 +58,23 @@ def test_random_seeds_are_restored():
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    with guarded_state():
+    with guarded_state(CPU):
         torch.manual_seed(99)
         torch.rand(5)
     assert torch.rand(1) == expected
+
+
+def test_a_session_on_the_cpu_does_not_start_cuda(monkeypatch):
+    """Loaders would start their workers otherwise from then on; on a GPU its own seed is kept, and no other."""
+    asked = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", asked.append)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: asked.append(device))
+    with guarded_state(CPU):
+        pass
+    assert asked == []
+    gpu = torch.device("cuda", 1)
+    with guarded_state(gpu):
+        pass
+    assert asked == [gpu, gpu]
