@@ -1,4 +1,4 @@
-"""Prune a trained ResNet-18: sparsity per layer, inference time, and accuracy before, after and fine-tuned.
+"""Prune a trained ResNet-18: what is gone of each layer, inference time, and accuracy before, after and fine-tuned.
 
 python examples/pruning_demo.py        # about a minute on a CPU
 """
@@ -13,10 +13,18 @@ from workloads.timing import side_by_side
 from workloads.training import accuracy, fit, prepare
 
 
-def sparsity(model):
-    """Name of each convolution -> share of its weights that are zero."""
-    layers = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Conv2d)}
-    return {name: float((layer.weight == 0).float().mean()) for name, layer in layers.items()}
+def gone(model, dense):
+    """Name of each convolution -> share of its weights in ``dense`` that are zero, or no longer there, in ``model``."""
+    layers = {name: module for name, module in dense.named_modules() if isinstance(module, torch.nn.Conv2d)}
+    return {
+        name: 1 - int(model.get_submodule(name).weight.count_nonzero()) / layer.weight.numel()
+        for name, layer in layers.items()
+    }
+
+
+def parameters(model):
+    """How many numbers the model consists of, zeros included."""
+    return sum(each.numel() for each in model.parameters())
 
 
 def trained(workload, parts, epochs, learning_rate):
@@ -46,12 +54,15 @@ def main(arguments=None):
     workload = ResNet18(data="digits", batch_size=chosen.batch_size, image_size=chosen.image_size)
     dense = prepare(workload, (), device=device)
     before = trained(workload, dense, chosen.epochs, 0.05)
-    for title, technique in (("unstructured", L1Pruning(chosen.amount)), ("structured", ChannelPruning(chosen.amount))):
+    weights = ("unstructured", L1Pruning(chosen.amount), "zeros")
+    channels = ("structured", ChannelPruning(chosen.amount), "removed")
+    for title, technique, word in (weights, channels):
         print(f"{title}, {chosen.amount:.0%}")
         pruned = prepare(workload, (technique,), device=device, weights=dense.model.state_dict())
         after, faster = accuracy(workload, pruned), speedup(workload, device, technique)
-        for name, share in sparsity(pruned.model).items():
-            print(f"  {name:<24} {tuple(pruned.model.get_submodule(name).weight.shape)!s:<20} {share:6.1%} zeros")
+        for name, share in gone(pruned.model, dense.model).items():
+            print(f"  {name:<24} {tuple(pruned.model.get_submodule(name).weight.shape)!s:<20} {share:6.1%} {word}")
+        print(f"  parameters {parameters(dense.model):,} -> {parameters(pruned.model):,}")
         tuned = trained(workload, pruned, 1, 0.01)
         print(f"  accuracy {before:.1%} -> {after:.1%} -> {tuned:.1%} fine-tuned; inference {faster}")
 

@@ -3,10 +3,33 @@
 Knows neither pytest nor perfgate; ``python -m workloads train`` really trains with the same parts.
 """
 
-from workloads.comparison import comparisons
-from workloads.models import GPT2, MLP, ResNet18, ResNet18Cifar, ResNet50, Transformer, ViTB16
-from workloads.steps import EpochStep, InferenceStep, LoadingStep, Step, TrainStep
-from workloads.workload import NotInEffect, Optimization, Parts, Tolerance, Unsuitable, Workload
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workloads.comparison import comparisons
+    from workloads.models import GPT2, MLP, ResNet18, ResNet18Cifar, ResNet50, Transformer, ViTB16
+    from workloads.steps import EpochStep, InferenceStep, LoadingStep, Step, TrainStep
+    from workloads.workload import NotInEffect, Optimization, Parts, Tolerance, Unsuitable, Workload
+else:
+    HOMES = {
+        "comparison": ("comparisons",),
+        "models": ("GPT2", "MLP", "ResNet18", "ResNet18Cifar", "ResNet50", "Transformer", "ViTB16"),
+        "steps": ("EpochStep", "InferenceStep", "LoadingStep", "Step", "TrainStep"),
+        "workload": ("NotInEffect", "Optimization", "Parts", "Tolerance", "Unsuitable", "Workload"),
+    }
+
+    def __getattr__(name: str) -> object:
+        """A public name, from its module at first use: the command line reads its options before torch is loaded."""
+        for home, names in HOMES.items():
+            if name in names:
+                return getattr(import_module(f"workloads.{home}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """Public names, too, before their first use."""
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "GPT2",

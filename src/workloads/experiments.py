@@ -24,7 +24,7 @@ from workloads.cores import usable_cores
 from workloads.optimizations.amp import AMP
 from workloads.optimizations.dataloading import NonBlocking, PersistentWorkers, PinMemory, Workers
 from workloads.optimizations.threads import Threads
-from workloads.sweep import Point, knee
+from workloads.sweep import Point, best_batch, knee_or_not
 from workloads.training import Epoch
 from workloads.workload import Optimization, Unsuitable, Workload
 
@@ -84,7 +84,7 @@ def gpu_experiments(
         points = swept((PRECISION,))
     except Unsuitable as error:
         return [plain, *without_gpu(str(error))[1:]], []
-    best = dataclasses.replace(workload, batch_size=knee(points).batch_size)
+    best = dataclasses.replace(workload, batch_size=best_batch(points).batch_size)
     return [
         plain,
         of_sweep(4, GPU_SETUPS[1], points),
@@ -123,15 +123,15 @@ def trained(
 
 
 def of_sweep(experiment: int, setup: str, points: Sequence[Point]) -> Result:
-    """The knee of a sweep as a row; its figures are of training steps without a loader."""
-    chosen = knee(points)
+    """The best batch of a sweep as a row; its figures are of training steps without a loader."""
+    chosen = best_batch(points)
     return Result(
         experiment=experiment,
         setup=setup,
         batch_size=chosen.batch_size,
         samples_per_second=chosen.samples_per_second,
         peak_bytes=chosen.peak_bytes,
-        note=f"knee of {points[0].batch_size} to {points[-1].batch_size}; steps without loader",
+        note=f"{knee_or_not(points)}, of {points[0].batch_size} to {points[-1].batch_size}; steps without loader",
     )
 
 

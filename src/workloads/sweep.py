@@ -80,14 +80,28 @@ def sweep(
     return points
 
 
-def knee(points: Sequence[Point]) -> Point:
+def best_batch(points: Sequence[Point]) -> Point:
     """The smallest batch that reaches 95 % of the best throughput."""
     enough = ENOUGH * max(point.samples_per_second for point in points)
     return min((each for each in points if each.samples_per_second >= enough), key=lambda each: each.batch_size)
 
 
+def knee(points: Sequence[Point]) -> Point | None:
+    """The best batch; ``None`` where it is the largest that was measured: throughput may still rise beyond it."""
+    chosen = best_batch(points)
+    return None if chosen is max(points, key=lambda each: each.batch_size) else chosen
+
+
+def knee_or_not(points: Sequence[Point]) -> str:
+    """What to say of it: ``knee at 64``, or ``still rising at 512``."""
+    chosen = knee(points)
+    if len(points) == 1:
+        return "one size alone tells no knee"
+    return f"knee at {chosen.batch_size}" if chosen else f"still rising at {best_batch(points).batch_size}"
+
+
 def write_csv(points: Sequence[Point], file: Path) -> None:
-    """One line per batch size, the knee marked with 1."""
+    """One line per batch size, the knee, if there is one, marked with 1."""
     chosen = knee(points)
     with file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)

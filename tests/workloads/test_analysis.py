@@ -2,20 +2,26 @@
 
 import dataclasses
 import gc
+import importlib
+import io
 import weakref
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from workloads import MLP, ResNet18, Transformer, Unsuitable
 from workloads.__main__ import main
 from workloads.analysis import analyse, operators, peaks
+from workloads.analysis.clock import rounds_beside
 from workloads.analysis.figures import figures_of
 from workloads.analysis.operators import Sizes
+from workloads.commands.analysis_tables import tables
 from workloads.optimizations import AMP, CudnnBenchmark, Workers
 from workloads.workload import Optimization
 
+analysis = importlib.import_module("workloads.analysis.analysis")
 CPU = torch.device("cpu")
 TINY = MLP(batch_size=4, width=8, image_size=4)
 
@@ -28,10 +34,10 @@ def small_peaks(monkeypatch):
     monkeypatch.setattr(peaks, "BUDGET_SECONDS", 0.0)
     monkeypatch.setattr(operators, "COPY_BYTES", {"cpu": 2**14})
     monkeypatch.setattr(operators, "SIZES", {"cpu": Sizes(matmul_side=16, row=64, attention=(1, 1, 4, 4))})
-    for cached in (peaks.matmul_peak, peaks.copy_peak, operators.operator_efficiencies):
+    for cached in (peaks.matmul_rates, peaks.copy_peak, operators.operator_efficiencies):
         cached.cache_clear()
     yield
-    for cached in (peaks.matmul_peak, peaks.copy_peak, operators.operator_efficiencies):
+    for cached in (peaks.matmul_rates, peaks.copy_peak, operators.operator_efficiencies):
         cached.cache_clear()
 
 
@@ -209,19 +215,21 @@ def test_a_step_gives_its_memory_back(monkeypatch):
 def tiny_catalogue(monkeypatch):
     """Two small workloads at the command line."""
     small = {"mlp": TINY, "resnet18-cifar-tv": ResNet18(batch_size=2)}
-    monkeypatch.setattr("workloads.commands.choices.WORKLOADS", small)
+    monkeypatch.setattr("workloads.models.CATALOGUE", small)
 
 
 @pytest.mark.usefixtures("tiny_catalogue")
-def test_the_tables_fit_80_columns(capsys, monkeypatch):
-    """Every question has one."""
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.parametrize("columns", [34, 50, 80, 120])
+def test_the_tables_fit_the_terminal(capsys, monkeypatch, columns):
+    """Every question has one, at any width."""
+    monkeypatch.setenv("COLUMNS", str(columns))
     assert main(["analyse", "--workload", "mlp", "--device", "cpu", "--rounds", "1", "--data", "synthetic"]) == 0
     printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 80
+    assert max(map(len, printed.splitlines())) <= columns
+    assert "…" not in printed
     for title in ("Size, by module", "Memory of a step", "Time, median", "Roofline", "Operators", "Scaling"):
         assert title in printed
-    assert "-bound: " in printed
+    assert "-bound:" in printed
 
 
 @pytest.mark.usefixtures("tiny_catalogue")
@@ -231,6 +239,56 @@ def test_a_model_without_width_says_so(capsys):
     printed = capsys.readouterr().out
     assert "resnet18-cifar-tv has no width to scale" in printed
     assert "batch size" in printed
+
+
+def test_no_word_and_no_number_is_broken():
+    """However narrow the terminal."""
+    found = analyse(TINY, (), device=CPU, rounds=1, factors=(2.0,))
+
+    def printed(width):
+        console = Console(file=io.StringIO(), width=width)
+        for each in tables(TINY, found):
+            console.print(each)
+        return console.file.getvalue().replace("─", "")
+
+    words = set(printed(200).split())
+    for width in range(24, 120):
+        assert set(printed(width).split()) <= words, width
+
+
+def test_a_size_that_cannot_run_is_explained_below_its_table():
+    """Not inside a cell, where its sentence would leave no room for the numbers."""
+    odd = Transformer(batch_size=2, context=8, width=6, heads=2, depth=1, vocabulary=16)
+    shown = list(tables(odd, analyse(odd, (), device=CPU, rounds=1, factors=(0.5,))))
+    *_, scaling, reason = shown
+    assert ("width", "3", "", "-", "-") in scaling.rows
+    assert reason.plain.startswith("width 3: ")
+    assert "its first runs fail" in reason.plain
+
+
+def test_the_whole_and_its_phases_take_turns(monkeypatch):
+    """A machine that becomes busy slows both."""
+    ran = []
+    monkeypatch.setattr(analysis, "seconds_of", lambda work, device: ran.append("whole") or work() or 1.0)
+    watched = analysis.watched
+
+    def seen(parts, around):
+        ran.append("phases")
+        return watched(parts, around)
+
+    monkeypatch.setattr(analysis, "watched", seen)
+    analyse(TINY, (), device=CPU, rounds=3, factors=())
+    assert ran == ["whole", "phases"] * 3
+
+
+def test_an_operator_takes_turns_with_the_work_it_is_a_share_of(monkeypatch):
+    """On a machine that is half as fast from the third round on, the share is the same in every round."""
+    clock = iter([1.0, 2.0, 1.0, 2.0, 2.0, 4.0, 2.0, 4.0])
+    monkeypatch.setattr("workloads.analysis.clock.seconds_of", lambda work, device: next(clock))
+    ran = []
+    own, beside = rounds_beside(lambda: ran.append("own"), lambda: ran.append("roof"), CPU, 4)
+    assert [b / a for a, b in zip(own, beside, strict=True)] == [0.5] * 4
+    assert ran == ["roof", *["own"] * 4]  # and each as a timed round, which does nothing here
 
 
 def test_wrong_arguments_are_exit_2_with_a_sentence(capsys):

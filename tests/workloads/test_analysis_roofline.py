@@ -7,6 +7,7 @@ from workloads.analysis import peaks
 from workloads.analysis.clock import Stopwatch, seconds_of
 from workloads.analysis.peaks import Peaks, float32_as
 from workloads.analysis.roofline import LAUNCH_FACTOR, Roofline
+from workloads.commands.analysis_tables import above_peak
 
 
 def roofline(**changes):
@@ -73,9 +74,24 @@ def test_the_peak_is_the_best_of_all_sizes_and_rounds(monkeypatch):
     seconds = iter([9.0, 1.0, 5.0, 8.0, 16.0, 64.0])
     monkeypatch.setattr(peaks, "MATMUL_SIDES", {"cpu": (1, 2)})
     monkeypatch.setattr(peaks, "seconds_of", lambda work, device: next(seconds))
-    peaks.matmul_peak.cache_clear()
+    peaks.matmul_rates.cache_clear()
     assert peaks.matmul_peak(torch.device("cpu"), "float32", 1) == max(2 * 1 / 1.0, 2 * 8 / 8.0)
-    peaks.matmul_peak.cache_clear()
+    peaks.matmul_rates.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"compute_roof_seconds": 2.1}, ["MFU above 100 %: the machine was busier"]),
+        ({"memory_roof_seconds": 2.1}, ["bytes above 100 %: caches served"]),
+    ],
+)
+def test_a_share_above_the_whole_is_explained(changes, said):
+    """Nobody can do more than the peak: it was measured at another time, or counts what was not done."""
+    lines = list(above_peak(roofline(**changes)))
+    assert len(lines) == len(said)
+    assert all(line.startswith(start) for line, start in zip(lines, said, strict=True))
 
 
 @pytest.mark.parametrize("precision", ["tf32", "float32", "bfloat16"])

@@ -45,7 +45,10 @@ def test_pruning_demo(capsys, monkeypatch):
     last_layer = [line.split("  ") for line in lines if line.startswith("  layer4.1.conv2")]
     unstructured, structured = ([word.strip() for word in words if word.strip()] for words in last_layer)
     assert unstructured[1:] == ["(512, 512, 3, 3)", "50.0% zeros"]
-    assert structured[1:] == ["(256, 256, 3, 3)", "0.0% zeros"]
+    assert structured[1:] == ["(256, 256, 3, 3)", "75.0% removed"]
+    before, after = ([line.split()[each] for line in lines if "parameters" in line] for each in (1, 3))
+    assert before[0] == before[1] == after[0] == "11,181,642"
+    assert int(after[1].replace(",", "")) < 0.3 * 11_181_642
     results = [line for line in lines if "fine-tuned" in line]
     assert len(results) == 2
     assert all(line.endswith("inference 1.10x (1.00-1.20)") and line.count("->") == 2 for line in results)

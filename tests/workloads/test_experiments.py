@@ -5,7 +5,7 @@ import csv
 import pytest
 import torch
 
-from workloads import MLP, Unsuitable, experiments
+from workloads import MLP, Unsuitable, experiments, sweep, training
 from workloads.__main__ import main
 from workloads.commands import experiments as command
 from workloads.commands import plots
@@ -73,7 +73,7 @@ class TestRows:
         assert [str(each) for stack in swept for each in stack] == ["amp-fp16"]
         assert points == POINTS
         assert [(row.experiment, row.batch_size) for row in rows] == [(3, 128), (4, 32), (5, 32)]
-        assert rows[1].note == "knee of 16 to 32; steps without loader"
+        assert rows[1].note == "still rising at 32, of 16 to 32; steps without loader"
 
     def test_a_sweep_that_fails(self):
         """Leaves the other rows, and says why there is no best batch."""
@@ -110,26 +110,55 @@ class TestCommand:
     """``python -m workloads experiments``."""
 
     def test_without_a_gpu(self, no_gpu, monkeypatch, capsys, tmp_path):
-        """Two trainings, three rows that say why not, and a sweep of the CPU all the same."""
+        """Two trainings, three rows that say why not, and a sweep of the CPU all the same, as a table, too."""
+        monkeypatch.setenv("COLUMNS", "120")
         monkeypatch.setattr(experiments, "usable_cores", lambda: 1)
         monkeypatch.setattr(command, "SWEEP_SECONDS", 0.01)
         threads = torch.get_num_threads()
         assert run(tmp_path) == 0
         said = capsys.readouterr()
-        lines = said.out.splitlines()
-        assert lines[0] == "mlp-b256-digits, 1 epochs each, batch sizes 2, 8"
-        assert lines[1].split() == ["setup", "batch", "epoch", "s", "samples/s", "accuracy", "peak", "MiB", "speedup"]
-        assert [line[0] for line in lines[2:7]] == list("12345")
-        assert lines[2].endswith("1.00x")
-        assert all(line.endswith("no GPU") for line in lines[4:7])
+        lines = [line.strip() for line in said.out.splitlines() if line.strip()]
+        assert lines[0] == "mlp-b256-digits, 1 epoch each, batch sizes 2, 8"
+        assert lines[1] == "Experiments"
+        assert " ".join(lines[2].split()) == "experiment batch epoch s samples/s accuracy peak MiB speedup"
+        assert [line[0] for line in lines[4:9]] == list("12345")
+        assert lines[4].endswith("1.00x")
+        assert lines[9] == "3, 4, 5: no GPU"
+        assert " ".join(lines[11].split()) == "batch size step ms samples/s peak MiB"
+        assert [line.split()[0] for line in lines[13:15]] == ["2", "8"]
+        assert "torch included" in said.out
         assert "\x1b" not in said.out
         assert said.err == ""
         assert torch.get_num_threads() == threads
 
+    @pytest.mark.parametrize("columns", [30, 50, 80])
+    def test_no_word_is_broken(self, no_gpu, monkeypatch, capsys, tmp_path, columns):
+        """However narrow the terminal."""
+        monkeypatch.setattr(training, "train", lambda *_, **__: iter([EPOCH]))
+        monkeypatch.setattr(sweep, "sweep", lambda *_, **__: POINTS)
+        said = {}
+        for width in (columns, 200):
+            monkeypatch.setenv("COLUMNS", str(width))
+            assert run(tmp_path) == 0
+            said[width] = capsys.readouterr().out.partition("written to")[0]
+        assert max(map(len, said[columns].splitlines())) <= columns
+        assert set(said[columns].replace("─", "").split()) <= set(said[200].split())
+
+    def test_the_knee_is_marked(self):
+        """In its row, and in words; what did not fit is said."""
+        points = [
+            Point(batch_size=n, step_seconds=n / rate, peak_bytes=n) for n, rate in ((16, 10), (32, 20), (64, 20))
+        ]
+        assert [row[0] for row in command.sweep_table(points).rows] == ["16", "32 (knee)", "64"]
+        assert (
+            command.conclusion(points, [16, 32, 64]) == "knee at 32: the smallest batch with 95% of the best throughput"
+        )
+        assert command.conclusion(points[:2], [16, 32, 64]) == "still rising at 32; 64 does not fit into memory"
+
     def test_files(self, no_gpu, monkeypatch, tmp_path):
         """A line per experiment and a line per batch size."""
-        monkeypatch.setattr(command, "train", lambda *_, **__: iter([EPOCH]))
-        monkeypatch.setattr(command.sweep, "sweep", lambda *_, **__: POINTS)
+        monkeypatch.setattr(training, "train", lambda *_, **__: iter([EPOCH]))
+        monkeypatch.setattr(sweep, "sweep", lambda *_, **__: POINTS)
         assert run(tmp_path) == 0
         rows = list(csv.DictReader((tmp_path / "out" / "experiments.csv").read_text().splitlines()))
         assert [row["samples_per_second"] for row in rows] == ["700", "700", "", "", ""]
@@ -138,21 +167,23 @@ class TestCommand:
 
     def test_with_a_gpu(self, monkeypatch, capsys, tmp_path):
         """All five rows, from a pretended one."""
+        monkeypatch.setenv("COLUMNS", "120")
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Pretended")
-        monkeypatch.setattr(command, "train", lambda *_, **__: iter([EPOCH]))
-        monkeypatch.setattr(command.sweep, "sweep", lambda *_, **__: POINTS)
+        monkeypatch.setattr(training, "train", lambda *_, **__: iter([EPOCH]))
+        monkeypatch.setattr(sweep, "sweep", lambda *_, **__: POINTS)
         assert run(tmp_path) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert [line[0] for line in lines[2:7]] == list("12345")
-        assert not any("no GPU" in line for line in lines)
+        said = capsys.readouterr().out
+        assert [line[1] for line in said.splitlines() if line[1:2].isdecimal() and "PU" in line] == list("12345")
+        assert "no GPU" not in said
+        assert "4: still rising at 32, of 16 to 32; steps without loader" in said
 
     def test_without_matplotlib(self, no_gpu, monkeypatch, capsys, tmp_path):
         """The CSV is written, and what to install for the picture is said."""
         monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None)
-        monkeypatch.setattr(command, "train", lambda *_, **__: iter([EPOCH]))
-        monkeypatch.setattr(command.sweep, "sweep", lambda *_, **__: POINTS)
+        monkeypatch.setattr(training, "train", lambda *_, **__: iter([EPOCH]))
+        monkeypatch.setattr(sweep, "sweep", lambda *_, **__: POINTS)
         assert run(tmp_path) == 0
         assert "pip install 'perfgate[plots]'" in capsys.readouterr().out
         assert {each.name for each in (tmp_path / "out").iterdir()} == {"experiments.csv", "batch_sizes.csv"}
@@ -160,8 +191,8 @@ class TestCommand:
     def test_picture(self, no_gpu, monkeypatch, tmp_path):
         """Where matplotlib is installed."""
         pytest.importorskip("matplotlib")
-        monkeypatch.setattr(command, "train", lambda *_, **__: iter([EPOCH]))
-        monkeypatch.setattr(command.sweep, "sweep", lambda *_, **__: POINTS)
+        monkeypatch.setattr(training, "train", lambda *_, **__: iter([EPOCH]))
+        monkeypatch.setattr(sweep, "sweep", lambda *_, **__: POINTS)
         assert run(tmp_path) == 0
         assert (tmp_path / "out" / "batch_sizes.png").read_bytes().startswith(b"\x89PNG")
 

@@ -8,7 +8,7 @@ import torch
 from workloads import MLP, Unsuitable, capacity, memory, sweep
 from workloads.capacity import LIMIT, LargestBatch, fits_on, is_out_of_memory, largest_batch, within_memory
 from workloads.commands import plots
-from workloads.sweep import Point, knee
+from workloads.sweep import Point, best_batch, knee, knee_or_not
 
 CPU = torch.device("cpu")
 CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried ..."
@@ -32,9 +32,23 @@ class TestKnee:
         """What comes after it costs memory for nothing."""
         assert knee(points({16: 100, 32: 190, 64: 385, 128: 400, 256: 390})).batch_size == 64
 
-    def test_where_throughput_still_rises_it_is_the_last(self):
-        """Nothing smaller is near."""
-        assert knee(points({16: 100, 32: 200, 64: 400})).batch_size == 64
+    def test_where_throughput_still_rises_there_is_none(self):
+        """Nothing smaller than the last is near, and what comes after it is not known; it is the best so far."""
+        rising = points({64: 400, 16: 100, 32: 200})
+        assert knee(rising) is None
+        assert best_batch(rising).batch_size == 64
+
+    @pytest.mark.parametrize(
+        ("rates", "said"),
+        [
+            ({16: 100, 32: 200, 512: 400}, "still rising at 512"),
+            ({16: 100, 32: 390, 512: 400}, "knee at 32"),
+            ({16: 100}, "one size alone tells no knee"),
+        ],
+    )
+    def test_in_words(self, rates, said):
+        """As the tables and the picture say it."""
+        assert knee_or_not(points(rates)) == said
 
     def test_the_order_does_not_matter(self):
         """Points may come in any."""
@@ -188,6 +202,12 @@ class TestSweep:
         assert rows[0]["samples_per_second"] == "100"
         assert rows[0]["peak_bytes"] == "16000"
 
+    def test_csv_without_a_knee(self, tmp_path):
+        """No line is marked."""
+        sweep.write_csv(points({16: 100, 32: 200}), tmp_path / "sizes.csv")
+        rows = list(csv.DictReader((tmp_path / "sizes.csv").read_text().splitlines()))
+        assert [row["knee"] for row in rows] == ["0", "0"]
+
     def test_png(self, tmp_path):
         """A picture, where matplotlib is installed."""
         pytest.importorskip("matplotlib")
@@ -212,6 +232,21 @@ class TestPeakMemory:
         memory.forget_peak(torch.device("cuda"))
         assert memory.peak_bytes(torch.device("cuda")) == 12345
         assert said == ["reset"]
+
+    @pytest.mark.skipif(not memory.STATUS.exists(), reason="getrusage is all there is")
+    def test_on_a_cpu_it_is_this_processs_own(self, monkeypatch):
+        """getrusage gives the peak of whoever started the process, where that is more."""
+
+        class Fat:
+            ru_maxrss = 2**40
+
+        monkeypatch.setattr(memory.resource, "getrusage", lambda who: Fat)
+        assert 2**20 < memory.peak_bytes(CPU) < 2**40
+
+    def test_where_there_is_no_status(self, monkeypatch, tmp_path):
+        """Not on Linux: getrusage it is."""
+        monkeypatch.setattr(memory, "STATUS", tmp_path / "status")
+        assert memory.peak_bytes(CPU) > 2**20
 
     def test_a_kernel_that_does_not_let_it_start_anew(self, monkeypatch, tmp_path):
         """Is no error."""

@@ -1,10 +1,16 @@
 """``python -m workloads train``: it learns, and says what is wrong with its arguments."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
+import workloads
 from workloads import MLP, Optimization, Unsuitable
 from workloads.__main__ import main
+from workloads.commands import choices
+from workloads.models import CATALOGUE as WORKLOADS
 from workloads.optimizations import AMP, CATALOGUE, ChannelsLast, CudnnBenchmark
 from workloads.training import accuracy, fit, prepare, train
 
@@ -109,6 +115,7 @@ def test_a_line_per_epoch(capsys):
     ("arguments", "said"),
     [
         (["--optimizations", "turbo"], "no optimization is called turbo"),
+        (["--optimizations", "amp-bf16, amp-bf16"], "named twice: amp-bf16"),
         (["--epochs", "0"], "--epochs must be at least 1"),
         (["--batch-size", "-3"], "batch_size must be at least 1"),
         (["--data", "imagenet"], "it takes: synthetic, digits, photos, cifar10"),
@@ -123,10 +130,41 @@ def test_wrong_arguments_are_exit_2_with_a_sentence(capsys, arguments, said):
     assert "Traceback" not in error
 
 
-def test_cifar10_without_its_files(capsys, tmp_path):
-    """The folder is named, and the ways out."""
+def test_cifar10_without_its_files(capsys, tmp_path, monkeypatch):
+    """The folder is named, and the ways out that this command line has."""
+    monkeypatch.setenv("PERFGATE_DATA", "")  # put back afterwards: the option sets it
     assert main(["train", "--data", "cifar10", "--data-folder", str(tmp_path)]) == 2
-    assert str(tmp_path) in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert all(words in said for words in (str(tmp_path), "--data-folder", "--download"))
+    assert "PERFGATE_" not in said
+    assert "download=True" not in said
+
+
+@pytest.mark.parametrize(
+    "words", ["--help", "train --help", "experiments --help", "analyse --help", "techniques --help"]
+)
+def test_help_is_shown_without_loading_torch(words):
+    """Torch takes seconds."""
+    program = (
+        "import sys\nfrom workloads.__main__ import main\n"
+        "try:\n    main(sys.argv[1:])\nfinally:\n    assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words.split()], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: python -m workloads" in done.stdout
+
+
+def test_the_help_names_the_workloads_there_are():
+    """All of the catalogue, in its order."""
+    assert list(choices.NAMES) == list(WORKLOADS)
+
+
+def test_public_names_are_there_before_their_first_use():
+    """And a name that is not public is an error as anywhere."""
+    assert set(workloads.__all__) <= set(dir(workloads))
+    assert all(getattr(workloads, name) is not None for name in workloads.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Turbo'"):
+        workloads.Turbo  # noqa: B018
 
 
 @pytest.mark.parametrize("rate", ["-1", "0", "nan", "inf"])

@@ -8,7 +8,7 @@ from statistics import median
 
 import torch
 
-from workloads.analysis.clock import Stopwatch, rounds_of, watched
+from workloads.analysis.clock import Stopwatch, watched
 from workloads.analysis.counting import prepare
 from workloads.analysis.loader import seconds_per_batch
 from workloads.analysis.memory import Memory, cuda_peak_bytes, memory_of, resident_bytes
@@ -20,6 +20,7 @@ from workloads.analysis.roofline import Roofline
 from workloads.analysis.scaling import FACTORS, ScalePoint, scaled
 from workloads.analysis.traffic import Work, work_of
 from workloads.steps import TrainStep
+from workloads.timing import seconds_of
 from workloads.workload import Optimization, Unsuitable, Workload
 
 Say = Callable[[str], None]
@@ -142,17 +143,18 @@ def _seen(step: TrainStep, device: torch.device, rounds: int, say: Say) -> tuple
 
 
 def _timed(step: TrainStep, rounds: int) -> tuple[tuple[float, ...], dict[str, tuple[float, ...]]]:
-    """The whole step in ``rounds`` of its own, and then split into phases, which wait for the device between."""
+    """The whole step, and in turn with it the step split into phases, which wait for the device between."""
     device = step.parts.device
-    whole = rounds_of(step.run, device, rounds)
-    split = []
+    step.run()
+    whole, split = [], []
     for _ in range(rounds):
+        whole.append(seconds_of(step.run, device))
         stopwatch = Stopwatch(device)
         with watched(step.parts, stopwatch):
             step.run()
         split.append(stopwatch.seconds)
     phases = {phase: tuple(each[phase] for each in split) for phase in split[0]}
-    return whole, phases if any(map(any, phases.values())) else {}
+    return tuple(whole), phases if any(map(any, phases.values())) else {}
 
 
 def _peak_bytes(step: TrainStep, profiled: Profiled) -> int:

@@ -30,6 +30,22 @@ def rounds_of(work: Callable[[], Any], device: torch.device, rounds: int) -> tup
     return tuple(seconds_of(work, device) for _ in range(rounds))
 
 
+def rounds_beside(
+    work: Callable[[], Any], roof: Callable[[], Any], device: torch.device, rounds: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Wall seconds of both in turn, so that a machine's drift and its other guests slow both alike.
+
+    ``work`` runs once, not counted, before each of its rounds: ``roof`` left the caches full of its own data.
+    """
+    roof()
+    own, beside = [], []
+    for _ in range(rounds):
+        beside.append(seconds_of(roof, device))
+        work()
+        own.append(seconds_of(work, device))
+    return tuple(own), tuple(beside)
+
+
 class Stopwatch:
     """Adds up the seconds of each phase of a step."""
 

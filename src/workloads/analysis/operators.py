@@ -11,8 +11,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from workloads.analysis.clock import rounds_of
-from workloads.analysis.peaks import COPY_BYTES, DTYPES, measured_peaks
+from workloads.analysis.clock import rounds_beside
+from workloads.analysis.peaks import COPY_BYTES, DTYPES, copy, fastest_product
 from workloads.analysis.traffic import precision_of
 
 
@@ -43,7 +43,7 @@ class Efficiency:
     """Median FLOP/s or bytes/s, after ``unit``."""
     unit: Literal["FLOP/s", "B/s"]
     shares: tuple[float, ...]
-    """Of the measured peak, one per round."""
+    """Of the rate of the peak's own work, which took its rounds in turn with these: one per round."""
     shape: str
 
 
@@ -93,13 +93,13 @@ def _trials(device: torch.device, dtype: torch.dtype) -> Iterator[_Trial]:
 
 def _measured(trial: _Trial, device: torch.device, dtype: torch.dtype, rounds: int) -> Efficiency:
     precision = precision_of([torch.empty(0, device=device, dtype=dtype)])
-    peaks = measured_peaks(device, (precision,))
-    peak = peaks.flops_per_second[precision] if trial.unit == "FLOP/s" else peaks.bytes_per_second
-    rates = [trial.amount / seconds for seconds in rounds_of(trial.work, device, rounds)]
+    roof = fastest_product(device, precision) if trial.unit == "FLOP/s" else copy(device)
+    own, beside = rounds_beside(trial.work, roof.run, device, rounds)
+    rates, peaks = [trial.amount / each for each in own], [roof.amount / each for each in beside]
     return Efficiency(
         kind=trial.kind,
         rate=median(rates),
         unit=trial.unit,
-        shares=tuple(rate / peak for rate in rates),
+        shares=tuple(rate / peak for rate, peak in zip(rates, peaks, strict=True)),
         shape=trial.shape,
     )

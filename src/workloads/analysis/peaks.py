@@ -56,34 +56,62 @@ def _measurable(precision: str) -> str:
     return precision if precision in DTYPES else "bfloat16"
 
 
-@functools.cache
-def matmul_peak(device: torch.device, precision: str, threads: int) -> float:  # noqa: ARG001 - a key of the cache
+@dataclass(frozen=True, kw_only=True)
+class Roof:
+    """The work whose rate is a peak."""
+
+    run: Callable[[], Any]
+    amount: int
+    """FLOPs, or bytes read and written, of one call."""
+
+
+def product(device: torch.device, precision: str, side: int) -> Roof:
+    """A square matrix product."""
+    a = torch.randn(side, side, device=device).to(DTYPES[precision])  # ones would draw less power and clock higher
+    return Roof(run=functools.partial(torch.mm, a, a, out=torch.empty_like(a)), amount=2 * side**3)
+
+
+def fastest_product(device: torch.device, precision: str) -> Roof:
+    """The matrix product of the side that set the peak."""
+    rates = matmul_rates(device, _measurable(precision), torch.get_num_threads())
+    return product(device, _measurable(precision), max(rates, key=lambda side: rates[side]))
+
+
+def copy(device: torch.device) -> Roof:
+    """A copy inside ``device``'s memory."""
+    source = torch.ones(COPY_BYTES[device.type], device=device, dtype=torch.uint8)
+    return Roof(run=functools.partial(torch.empty_like(source).copy_, source), amount=2 * source.numel())
+
+
+def matmul_peak(device: torch.device, precision: str, threads: int) -> float:
     """FLOP/s of the fastest square matrix product with this many ``threads``."""
-    return max(_matmul_rate(device, precision, side) for side in MATMUL_SIDES[device.type])
+    return max(matmul_rates(device, precision, threads).values())
 
 
-def _matmul_rate(device: torch.device, precision: str, side: int) -> float:
+@functools.cache
+def matmul_rates(
+    device: torch.device,
+    precision: str,
+    threads: int,  # noqa: ARG001 - a key of the cache
+) -> Mapping[int, float]:
+    """FLOP/s of square matrix products by their side."""
     with torch.no_grad(), float32_as(precision):
-        a = torch.randn(side, side, device=device).to(DTYPES[precision])  # ones would draw less power and clock higher
-        out = torch.empty_like(a)
-        return 2 * side**3 / _fastest(lambda: torch.mm(a, a, out=out), device)
+        return {side: _peak(product(device, precision, side), device) for side in MATMUL_SIDES[device.type]}
 
 
 @functools.cache
 def copy_peak(device: torch.device, threads: int) -> float:  # noqa: ARG001 - a key of the cache
     """Bytes/s, read and written, of a copy inside ``device``'s memory with this many ``threads``."""
-    source = torch.ones(COPY_BYTES[device.type], device=device, dtype=torch.uint8)
-    target = torch.empty_like(source)
-    return 2 * source.numel() / _fastest(lambda: target.copy_(source), device)
+    return _peak(copy(device), device)
 
 
-def _fastest(work: Callable[[], Any], device: torch.device) -> float:
-    """Seconds of the fastest round, after one that is not counted: a peak is what no disturbance took part in."""
-    work()
+def _peak(roof: Roof, device: torch.device) -> float:
+    """The rate of the fastest round, after one that is not counted: a peak is what no disturbance took part in."""
+    roof.run()
     seconds: list[float] = []
     while len(seconds) < FEWEST_ROUNDS or sum(seconds) < BUDGET_SECONDS:
-        seconds.append(seconds_of(work, device))
-    return min(seconds)
+        seconds.append(seconds_of(roof.run, device))
+    return roof.amount / min(seconds)
 
 
 @contextmanager

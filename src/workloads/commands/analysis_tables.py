@@ -1,19 +1,25 @@
-"""An analysis as tables that fit 80 columns."""
+"""An analysis as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import median
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from workloads.analysis import Analysis
+from workloads.analysis.roofline import Roofline
 from workloads.analysis.scaling import ScalePoint, scales_by
+from workloads.commands.grid import Grid
 from workloads.workload import Workload
 
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+AS_IT_IS = "as it is"
+ABOVE = (
+    "an operator above 100 %: reading alone can be faster than the copy, a small product faster than the large one; "
+    "on a busy machine rounds also differ by chance"
+)
+NOT_RUN = "could not run"
 MEANING = {
     "compute": "products and convolutions set the time",
     "memory": "moving data set the time",
@@ -22,30 +28,37 @@ MEANING = {
 }
 
 
-def tables(workload: Workload, found: Analysis) -> Iterator[Table | Text]:
+def tables(workload: Workload, found: Analysis) -> Iterator[Grid | Text]:
     """One after another, each with a title."""
     yield _size(found)
     yield _memory(found)
     yield _times(found)
     yield _roofline(found)
     yield Text(f"{found.roofline.bound}-bound: {MEANING[found.roofline.bound]}")
+    yield from map(Text, above_peak(found.roofline))
     yield _operators(found)
+    if any(median(each.shares) > 1 for each in found.operators):
+        yield Text(ABOVE)
     yield _scaling(found)
+    for each in found.scaling:
+        if each.samples_per_second is None:
+            yield Text(f"{_named(each)} {each.value:,}: {each.reason or NOT_RUN}")
     if "width" not in scales_by(workload):
         yield Text(f"{workload.name} has no width to scale")
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """The first column to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+def above_peak(found: Roofline) -> Iterator[str]:
+    """What a share of more than the whole means, where there is one."""
+    if found.compute_share > 1:
+        yield (
+            "MFU above 100 %: the machine was busier while its peak was measured than during the step, or a "
+            "convolution took fewer FLOPs than are counted"
+        )
+    if found.memory_share > 1:
+        yield "bytes above 100 %: caches served, or the machine was busier while its peak was measured"
 
 
-def _size(found: Analysis) -> Table:
+def _size(found: Analysis) -> Grid:
     size = found.size
     rows = [
         (
@@ -66,10 +79,11 @@ def _size(found: Analysis) -> Table:
     rows.append(("all", *total))
     per_sample = (_si(size.forward_flops / found.samples), _si(size.train_flops / found.samples))
     rows.append(("per sample", "", "", *per_sample))
-    return _table("Size, by module", ("module", "parameters", "bytes", "FLOPs forward", "FLOPs train"), rows)
+    columns = ("module", "parameters", "bytes", "FLOPs forward", "FLOPs train")
+    return Grid(title="Size, by module", columns=columns, rows=rows)
 
 
-def _memory(found: Analysis) -> Table:
+def _memory(found: Analysis) -> Grid:
     memory = found.memory
     rows = [
         (each.purpose, "" if each.whole_bytes is None else _bytes(each.whole_bytes), _bytes(each.at_peak_bytes))
@@ -78,10 +92,10 @@ def _memory(found: Analysis) -> Table:
     rows.append(("inside operators", "", _bytes(memory.workspace_bytes)))
     rows.append(("measured peak", "", _bytes(memory.measured_peak_bytes)))
     rows.append(("followed", "", f"{memory.agreement:.1%}"))
-    return _table("Memory of a step", ("purpose", "whole", "at the peak"), rows)
+    return Grid(title="Memory of a step", columns=("purpose", "whole", "at the peak"), rows=rows)
 
 
-def _times(found: Analysis) -> Table:
+def _times(found: Analysis) -> Grid:
     times = found.times
     rows = [(phase, _seconds(median(values))) for phase, values in times.phase_seconds.items()]
     step = median(times.step_seconds)
@@ -89,10 +103,11 @@ def _times(found: Analysis) -> Table:
     rows.append(("data, one batch", _seconds(median(times.data_seconds)) if times.data_seconds else "no samples"))
     rows.append(("profiled step", f"{_seconds(median(times.profiled_seconds))} ({times.profiling_cost:.2f}x)"))
     rows.append(("samples per second", f"{found.samples / step:,.0f}"))
-    return _table(f"Time, median of {len(times.step_seconds)} rounds", ("part", "time"), rows)
+    title = f"Time, median of {len(times.step_seconds)} rounds"
+    return Grid(title=title, columns=("part", "time"), rows=rows)
 
 
-def _roofline(found: Analysis) -> Table:
+def _roofline(found: Analysis) -> Grid:
     roofline = found.roofline
     rates = found.peaks.flops_per_second
     rows = [
@@ -110,35 +125,43 @@ def _roofline(found: Analysis) -> Table:
             f"FLOP/B; ridge point {roofline.ridge_point:.3g}",
         ),
     ]
-    return _table("Roofline, against peaks measured here", ("", "value", ""), rows)
+    title = "Roofline, against peaks measured here"
+    return Grid(title=title, columns=("", "value", ""), rows=rows, text=frozenset({0, 2}))
 
 
-def _operators(found: Analysis) -> Table:
+def _operators(found: Analysis) -> Grid:
     rows = [
         (each.kind, each.shape, f"{_si(each.rate)}{each.unit}", f"{median(each.shares):.0%}")
         for each in found.operators
     ]
-    return _table("Operators, each alone", ("kind", "shape", "rate", "of peak"), rows)
+    return Grid(
+        title="Operators, each in turn with the peak's own work",
+        columns=("kind", "shape", "rate", "of peak"),
+        rows=rows,
+    )
 
 
-def _scaling(found: Analysis) -> Table:
+def _scaling(found: Analysis) -> Grid:
     own = ScalePoint(
-        field="as it is",
+        field=AS_IT_IS,
         value=found.samples,
         flops=found.work.total_flops,
         seconds=found.times.step_seconds,
         samples=found.samples,
     )
     rows = [_scale_row(each) for each in (own, *found.scaling)]
-    return _table("Scaling", ("changed", "to", "FLOPs", "time", "samples/s"), rows)
+    return Grid(title="Scaling", columns=("changed", "to", "FLOPs", "time", "samples/s"), rows=rows)
 
 
 def _scale_row(point: ScalePoint) -> tuple[str, ...]:
-    name = point.field.replace("_", " ")
-    value = "" if name == "as it is" else f"{point.value:,}"
+    name, value = _named(point), "" if point.field == AS_IT_IS else f"{point.value:,}"
     if point.samples_per_second is None:
-        return name, value, "", point.reason or "could not run", ""
+        return name, value, "", "-", "-"
     return name, value, _si(point.flops), _seconds(median(point.seconds)), f"{point.samples_per_second:,.0f}"
+
+
+def _named(point: ScalePoint) -> str:
+    return point.field.replace("_", " ")
 
 
 def _si(value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from workloads.sweep import Point, knee
+from workloads.sweep import Point, best_batch, knee_or_not
 from workloads.workload import Unsuitable
 
 INCHES, DOTS_PER_INCH = (7.0, 4.2), 150  # fills the width of a page or a slide, sharp when printed
@@ -44,14 +44,14 @@ def plot_sweep(points: Sequence[Point], file: Path, title: str) -> None:
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.grid(visible=True, alpha=0.3)
     axes.set(xlabel="batch size (samples)", ylabel="throughput (samples/s)", title=title)
-    _mark(axes, knee(points), rising=knee(points) is points[-1])
+    _mark(axes, best_batch(points), knee_or_not(points))
     figure.savefig(file, dpi=DOTS_PER_INCH)
 
 
-def _mark(axes: Any, chosen: Point, *, rising: bool) -> None:
-    """A line down to the axis at the knee, and what it is."""
+def _mark(axes: Any, chosen: Point, said: str) -> None:
+    """A line down to the axis at the best batch, and what it is."""
     rate = chosen.samples_per_second
     axes.vlines(chosen.batch_size, 0, rate, colors=ORANGE, linestyles="dashed")
-    label = f"{'still rising at' if rising else 'knee:'} batch {chosen.batch_size}, {rate:,.0f} samples/s"
+    label = f"{said}: {rate:,.0f} samples/s"
     axes.plot(chosen.batch_size, rate, marker="o", color=ORANGE, label=label, linestyle="none")
     axes.legend(loc="upper left")

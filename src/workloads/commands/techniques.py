@@ -8,18 +8,18 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-
-import torch
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from workloads.commands import choices
-from workloads.comparison import comparisons
-from workloads.optimizations import CATALOGUE
-from workloads.workload import Optimization, Workload
+
+if TYPE_CHECKING:
+    import torch
+    from rich.console import Console
+
+    from workloads.workload import Optimization, Workload
 
 INDENT = "    "
 NARROWEST = 40  # columns
-HELP = "list every technique: what it does, which way it is expected to go, and whether it can be used here"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Print a paragraph per technique, none of whose lines is cut."""
+    from workloads.optimizations import CATALOGUE
+
     workload, device = choices.subject(arguments)
     console.print(f"{len(CATALOGUE)} techniques; what can be used with {workload} on {device.type}:")
     for technique in CATALOGUE.values():
@@ -60,5 +62,7 @@ def usable(technique: Optimization, workload: Workload, device: torch.device) ->
 
 
 def _answers(technique: Optimization, workload: Workload, device: torch.device) -> Iterator[tuple[str, str | None]]:
+    from workloads.comparison import comparisons
+
     for each in comparisons(workload, [technique]):
         yield each.kind, each.step.unsuitable(device) or each.against.unsuitable(device)

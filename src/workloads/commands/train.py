@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import argparse
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from workloads.commands import choices
-from workloads.training import Epoch, train
 
-HELP = "train and show throughput, memory and accuracy per epoch"
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from workloads.training import Epoch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     choices.add_workload(parser)
     choices.add_optimizations(parser)
-    parser.add_argument("--epochs", type=int, default=5, metavar="N")
+    parser.add_argument("--epochs", type=int, default=5, metavar="N", help="default: 5")
     parser.add_argument(
-        "--learning-rate", type=float, default=0.05, metavar="LR", help="peak of the one-cycle schedule"
+        "--learning-rate", type=float, default=0.05, metavar="LR", help="peak of the one-cycle schedule; default: 0.05"
     )
     choices.add_device(parser)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Train as asked, printing a line per epoch."""
+    from workloads.training import train
+
     choices.at_least_one("--epochs", arguments.epochs)
     choices.above_zero("--learning-rate", arguments.learning_rate)
     workload, device = choices.subject(arguments)
