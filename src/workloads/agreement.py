@@ -40,4 +40,4 @@ def _shapes(outcome: Outcome) -> dict[str, torch.Size]:
 
 
 def _flat(outcome: Outcome) -> Tensor:
-    return torch.cat([outcome.tensors[name].detach().cpu().double().flatten() for name in sorted(outcome.tensors)])
+    return torch.cat([outcome.tensors[name].detach().double().flatten() for name in sorted(outcome.tensors)])

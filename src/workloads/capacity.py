@@ -17,7 +17,8 @@ from workloads.workload import Unsuitable
 Result = TypeVar("Result")
 MESSAGES = ("can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
 """Of torch's CPU allocator (Linux, Windows) and of cuBLAS and cuDNN, which raise plain RuntimeErrors."""
-LIMIT = 2**15  # at 2**16 activations per sample, as in ResNet-18 on 32x32, more do not fit into 32-bit indices
+LIMIT = 2**15 - 1  # at 2**16 activations per sample, as in ResNet-18 on 32x32, more do not fit into 32-bit indices
+PRECISION = 64  # the search ends within this part of the answer: each attempt at a large batch takes seconds
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -77,7 +78,7 @@ def largest_batch(fits: Callable[[int], bool], *, start: int = 1, limit: int = L
         if fitting == limit:
             return limit
         too_large = min(2 * fitting, limit)
-    while too_large - fitting > 1:
+    while too_large - fitting > max(1, fitting // PRECISION):
         middle = (fitting + too_large) // 2
         if fits(middle):
             fitting = middle

@@ -1,8 +1,8 @@
 """Everything at once, by a greedy ladder: add one technique at a time, keep what pays.
 
-Each candidate is measured beside the stack so far, and kept where even the lower end of the interval is a gain. Of
-techniques that exclude each other the first that pays stays. A greedy search may miss two techniques that only pay
-together.
+Each candidate is measured beside the stack so far, and kept where even the lower end of the interval is a gain. One
+that decides the same thing as a technique of the stack is tried in its place. A greedy search may miss two techniques
+that only pay together.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from dataclasses import dataclass
 import torch
 
 from workloads.agreement import disagreement
+from workloads.analysis.modules import size_of
+from workloads.analysis.peaks import measured_peaks
 from workloads.capacity import free_memory, is_out_of_memory
 from workloads.optimizations import CATALOGUE
 from workloads.steps import Step
-from workloads.timing import Interval, one_round, side_by_side
-from workloads.workload import NotInEffect, Optimization, Unsuitable, Workload
+from workloads.timing import Interval, median_seconds, one_round, side_by_side
+from workloads.workload import NotInEffect, Optimization, Unsuitable, Workload, clashes
 
 KINDS = ("train", "inference")
 WORTH = 1.01  # the least gain, at the lower end of its interval: less does not pay for another moving part
-BUDGET_SECONDS = 4.0  # per candidate, builds and compilation apart
+PRECISIONS = {"amp-bf16": "bfloat16", "half-bf16": "bfloat16", "amp-fp16": "float16", "half-fp16": "float16"}
+"""What these techniques compute in; tried first, since others may pay in one precision and not in another."""
 OTHER_MODELS = ("l1-", "random-", "channel-", "semi-structured", "adamw-")
 """How the names begin of techniques that change the model or the algorithm: their result is not the plain one's."""
 
@@ -38,10 +41,32 @@ class Rung:
     """Speedup over the stack so far; ``None`` where it was not measured."""
     total: float | None = None
     """Speedup over plain with it: the product of the gains."""
+    instead_of: tuple[Optimization, ...] = ()
+    """What had to leave the stack for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summit:
+    """The best stack, measured once more beside the plain step."""
+
+    stack: tuple[Optimization, ...]
+    speedup: Interval
+    samples_per_second: float
+    flops_per_second: float
+    """Of the plain step's FLOPs: what is computed again, or left out, does not count."""
+    precision: str
+    """What matrix products are made in."""
+    peak_flops_per_second: float
+    """Of the fastest large matrix product in this precision, measured here."""
+
+    @property
+    def utilization(self) -> float:
+        """Model FLOPs utilization (MFU; Chowdhery et al. 2022, arXiv:2204.02311), against the measured peak."""
+        return self.flops_per_second / self.peak_flops_per_second
 
 
 def default_candidates(kind: str) -> list[Optimization]:
-    """Techniques of the catalogue that may pay and leave the result as it is, in the order in which they are applied.
+    """Techniques of the catalogue that may pay and leave the result as it is: precision first, then as applied.
 
     Left out are those of other kinds of step, those not expected to be faster, those that are only ever a twin, those
     that split the batch (batch norms would see other statistics), and those that change the model or the algorithm.
@@ -55,7 +80,7 @@ def default_candidates(kind: str) -> list[Optimization]:
         and not each.splits_batch
         and not name.startswith(OTHER_MODELS)
     ]
-    return sorted(fitting, key=lambda each: each.order)
+    return sorted(fitting, key=lambda each: (str(each) not in PRECISIONS, each.order))
 
 
 def step_of(workload: Workload, kind: str, stack: Sequence[Optimization]) -> Step:
@@ -75,13 +100,15 @@ def climb(
     candidates: Iterable[Optimization],
     device: torch.device,
     *,
-    budget_seconds: float = BUDGET_SECONDS,
+    budget_seconds: float = 4.0,
 ) -> Iterator[Rung]:
-    """Try every candidate on top of those kept before it."""
+    """Try every candidate on top of those kept before it; ``budget_seconds`` for its rounds, builds apart."""
     stack: list[Optimization] = []
     total = 1.0
     for each in candidates:
-        variant, so_far = step_of(workload, kind, [*stack, each]), step_of(workload, kind, stack)
+        rivals = tuple(kept for kept in stack if decide_the_same(kept, each))
+        higher = [*(kept for kept in stack if kept not in rivals), each]
+        variant, so_far = step_of(workload, kind, higher), step_of(workload, kind, stack)
         try:
             gain, evidence = measured(variant, so_far, step_of(workload, kind, ()), device, budget_seconds)
         except Exception as error:  # noqa: BLE001 - whatever a candidate raises, the ladder goes on
@@ -90,10 +117,52 @@ def climb(
             continue
         kept = gain.low > WORTH
         reason = evidence[str(each)] if kept else "slower" if gain.high < 1 else "does not pay"
-        yield Rung(technique=each, kept=kept, reason=reason, gain=gain, total=total * gain.median)
+        yield Rung(technique=each, kept=kept, reason=reason, gain=gain, total=total * gain.median, instead_of=rivals)
         if kept:
-            stack.append(each)
+            stack = higher
             total *= gain.median
+
+
+def decide_the_same(first: Optimization, second: Optimization) -> bool:
+    """Whether one can stand in the other's place."""
+    alike = (first.slot or first.name) == (second.slot or second.name)
+    return alike and clashes((first, second)) is not None
+
+
+def summit(
+    workload: Workload, kind: str, stack: Sequence[Optimization], device: torch.device, budget_seconds: float
+) -> Summit:
+    """The stack beside the plain step, and how much of the device it uses."""
+    best = step_of(workload, kind, stack)
+    plain, twin = (step_of(workload, kind, ()) for _ in range(2))
+    speedup, _ = measured(best, plain, twin, device, budget_seconds)
+    best.build(device)
+    try:
+        seconds = median_seconds(best, device, budget_seconds)
+    finally:
+        best.release()
+    precision = next((PRECISIONS[str(each)] for each in stack if str(each) in PRECISIONS), "float32")
+    if precision == "float32" and any(str(each) == "float32-tf32" for each in stack):
+        precision = "tf32"
+    return Summit(
+        stack=tuple(stack),
+        speedup=speedup,
+        samples_per_second=best.samples / seconds,
+        flops_per_second=model_flops(workload, kind, device) / seconds,
+        precision=precision,
+        peak_flops_per_second=measured_peaks(device, (precision,)).flops_per_second[precision],
+    )
+
+
+def model_flops(workload: Workload, kind: str, device: torch.device) -> int:
+    """FLOPs of one plain step."""
+    step = workload.train_step()
+    step.build(device)
+    try:
+        size = size_of(step)
+    finally:
+        step.release()
+    return size.train_flops if kind == "train" else size.forward_flops
 
 
 def why_not(error: Exception) -> str:
@@ -109,7 +178,7 @@ def why_not(error: Exception) -> str:
 
 
 def measured(
-    variant: Step, against: Step, plain: Step, device: torch.device, budget_seconds: float = BUDGET_SECONDS
+    variant: Step, against: Step, plain: Step, device: torch.device, budget_seconds: float = 4.0
 ) -> tuple[Interval, dict[str, str]]:
     """The speedup of ``variant`` over ``against``, and its proofs; its result is checked against that of ``plain``.
 

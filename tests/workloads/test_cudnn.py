@@ -1,10 +1,14 @@
 """cuDNN's flags: set while the step runs, put back, and read by the proof."""
 
+import threading
+from contextlib import nullcontext
+
 import pytest
 import torch
 
 from workloads import MLP, NotInEffect
-from workloads.optimizations import CudnnBenchmark, CudnnDeterministic
+from workloads.comparison import Comparison
+from workloads.optimizations import AMP, CudnnBenchmark, CudnnDeterministic, OwnPlans
 
 FLAGS = [CudnnBenchmark(), CudnnDeterministic()]
 
@@ -33,3 +37,73 @@ def test_both_can_be_stacked():
     assert CudnnBenchmark().clash(CudnnDeterministic()) is None
     assert CudnnDeterministic().clash(CudnnBenchmark()) is None
     assert MLP().train_step(CudnnDeterministic()).expected_against(MLP().train_step()) == "slower"
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    """A thread that does not choose its GPU, since there is none."""
+    monkeypatch.setattr(torch.cuda, "device", nullcontext)
+
+
+def built(step):
+    """On the CPU, whatever it says of it."""
+    step.build(CPU)
+    return step
+
+
+def test_steps_with_plans_of_their_own_run_in_one_thread_each(no_device, monkeypatch):
+    """All of a step's calls in the same one, no two steps in the same, and backward there too."""
+    seen = {}
+    real = torch.autograd.set_multithreading_enabled
+
+    def noted(*, mode):
+        seen.setdefault(current, set()).add((threading.get_ident(), mode))
+        return real(mode)
+
+    monkeypatch.setattr(torch.autograd, "set_multithreading_enabled", noted)
+    steps = [built(MLP().train_step(OwnPlans())) for _ in range(2)]
+    for current, step in enumerate(steps * 2):
+        current %= 2  # noqa: PLW2901
+        step.run()
+    threads = [{ident for ident, _ in each} for each in seen.values()]
+    assert [len(each) for each in threads] == [1, 1]
+    assert not threads[0] & threads[1]
+    assert threading.get_ident() not in threads[0] | threads[1]
+    assert {mode for each in seen.values() for _, mode in each} == {False}
+
+
+@pytest.mark.parametrize("method", ["train_step", "inference_step"])
+def test_the_result_is_the_plain_steps(no_device, method):
+    """In training, and without gradients in inference."""
+    step, plain = (built(getattr(MLP(), method)(*stack)) for stack in ((OwnPlans(),), ()))
+    ours, theirs = step.outcome().tensors, plain.outcome().tensors
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    with pytest.raises(NotInEffect, match="no step ran"):
+        OwnPlans().proof(type("", (), {"parts": built(MLP().train_step()).parts}))
+    assert step.proof({}) == {"own-plans": "each step ran in a thread of its own"}
+
+
+def test_an_error_comes_back_from_the_thread(no_device):
+    """As it was raised."""
+    step = built(MLP().train_step(OwnPlans()))
+    step.parts.forward = lambda inputs: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        step.run()
+
+
+def test_trying_is_measured_with_plans_of_its_own_on_both_sides():
+    """Or the first of the two would decide for both."""
+    found = Comparison(workload=MLP(), kind="train", technique=CudnnBenchmark())
+    assert str(found.step).endswith("/cudnn-benchmark+own-plans")
+    assert str(found.against).endswith("/own-plans")
+    assert found.step.expected_against(found.against) == CudnnBenchmark.expected
+
+
+def test_plans_of_its_own_stand_beside_cudnns_switches_only():
+    """Other techniques have state per thread; and there is no cuDNN on a CPU."""
+    assert OwnPlans().clash(CudnnDeterministic()) is None
+    assert "not to be stacked with amp-bf16" in OwnPlans().clash(AMP())
+    assert "cuDNN is not used on a CPU" in OwnPlans().unsuitable(MLP(), CPU)

@@ -1,5 +1,6 @@
 """Exported artefacts: what is loaded runs in the model's place, and what cannot be captured says so."""
 
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -162,6 +163,16 @@ def test_aot_inductor_loads_its_package_and_leaves_no_folder(monkeypatch, tmp_pa
     assert "was saved, loaded and run" in step.proof({})["aot-inductor"]
     assert len(seen) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_kernels_for_a_gpu_need_the_headers_of_python(tmp_path, monkeypatch):
+    """Triton compiles its launchers in C; a Python without them is usual in containers."""
+    monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setenv("CC", sys.executable)  # any program that is there
+    monkeypatch.setattr(compilers.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
+    assert "python3-dev" in compilers.missing_for_gpu()
+    (tmp_path / "Python.h").touch()
+    assert compilers.missing_for_gpu() is None
 
 
 def test_a_library_for_a_gpu_needs_the_headers_of_cuda(tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
 """The ladder keeps what pays, says of the rest why not, and ends for nothing."""
 
 import math
+import re
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 
 from workloads import MLP, NotInEffect, Optimization, Unsuitable, ladder, timing
 from workloads.__main__ import main
+from workloads.commands.ladder import KINDS, describe
 from workloads.optimizations import AMP, CATALOGUE, Compile, CudnnBenchmark
 from workloads.timing import Interval, median_interval
 
@@ -132,11 +135,26 @@ class TestClimb:
 
     def test_a_clash_with_what_was_kept(self, speeds, monkeypatch):
         """Is said by the techniques."""
-        monkeypatch.setitem(GAINS, "amp-bf16", 3.0)
+        monkeypatch.setitem(GAINS, "sgd-fused", 3.0)
         monkeypatch.setattr(AMP, "unsuitable", lambda self, workload, device: None)
-        first, second = climbed(AMP("bfloat16"), AMP("float16"))
+        first, second = climbed(CATALOGUE["sgd-fused"], AMP("float16"))
         assert first.kept
-        assert "both decide the amp: choose one" in second.reason
+        assert "uninitialised momentum" in second.reason
+
+    @pytest.mark.parametrize(("gain", "kept"), [(1.2, True), (0.9, False)])
+    def test_what_decides_the_same_is_tried_in_its_place(self, speeds, monkeypatch, gain, kept):
+        """And stays only where it is faster than what was there."""
+        monkeypatch.setitem(GAINS, "sgd-foreach", 2.0)
+        monkeypatch.setitem(GAINS, "sgd-fused", gain)
+        foreach, fused = CATALOGUE["sgd-foreach"], CATALOGUE["sgd-fused"]
+        _, second, third = climbed(foreach, fused, Named("other"))
+        assert (second.kept, second.instead_of, second.total) == (kept, (foreach,), 2.0 * gain)
+        assert speeds[1:] == [
+            ("sgd-fused", "sgd-foreach"),
+            ("sgd-fused+other", "sgd-fused") if kept else ("sgd-foreach+other", "sgd-foreach"),
+        ]
+        assert third.total == 1.5 * 2.0 * (gain if kept else 1)
+        assert describe(second).endswith("kept in place of sgd-foreach" if kept else "slower in place of sgd-foreach")
 
     def test_a_gain_must_be_certain(self, monkeypatch):
         """An interval that reaches below 1 % is not kept, however high its middle."""
@@ -161,11 +179,13 @@ class TestCandidates:
 
     @pytest.mark.parametrize("kind", ladder.KINDS)
     def test_of_the_kind_and_in_order(self, kind):
-        """Structure first, compilation last."""
+        """Precision first, since layouts pay in one and not in another; then structure first, compilation last."""
         chosen = ladder.default_candidates(kind)
         assert {AMP("bfloat16"), Compile()} <= set(chosen)
         assert all(kind in each.kinds for each in chosen)
-        assert [each.order for each in chosen] == sorted(each.order for each in chosen)
+        orders = [each.order for each in chosen if str(each) not in ladder.PRECISIONS]
+        assert orders == sorted(orders)
+        assert {str(each) for each in chosen[: -len(orders)]} <= set(ladder.PRECISIONS)
 
     def test_none_that_changes_the_model(self):
         """Pruning is faster for another reason."""
@@ -227,6 +247,26 @@ class TestCommand:
         assert lines[3].split() == ["amp-bf16", "2.00x", "(1.90-2.10)", "2.00x", "kept"]
         assert lines[4] == "best stack: amp-bf16"
         assert lines[5].startswith("2.00x (1.90-2.10) over plain, ")
+        assert re.fullmatch(
+            r"\S+ TFLOP/s of the model, \S+% of the fastest bfloat16 matrix product here, \S+ TFLOP/s \(MFU\)", lines[6]
+        )
+
+    def test_utilization_is_the_models_flops_over_the_measured_peak(self, monkeypatch):
+        """Per second: 2 steps of 3 products of 4 x 48 x 10 and so on, over a peak that was made up."""
+        peaks = SimpleNamespace(flops_per_second={"float32": 1e6})
+        monkeypatch.setattr(ladder, "measured_peaks", lambda device, precisions: peaks)
+        monkeypatch.setattr(ladder, "median_seconds", lambda *arguments: 0.5)
+        monkeypatch.setattr(ladder, "side_by_side", lambda *arguments: Interval(low=1, median=1, high=1))
+        best = ladder.summit(SMALL, "inference", [Named("quick")], CPU, 0.01)
+        layers = [each for each in SMALL.model().modules() if isinstance(each, torch.nn.Linear)]
+        flops = sum(2 * 4 * each.in_features * each.out_features for each in layers)
+        assert best.flops_per_second == 2 * flops
+        assert best.utilization == 2 * flops / 1e6
+        assert (best.samples_per_second, best.precision) == (8.0, "float32")
+
+    def test_the_command_has_the_ladders_kinds(self):
+        """Which it names without loading torch."""
+        assert KINDS == ladder.KINDS
 
     def test_nothing_pays(self, capsys):
         """Then plain is the best."""

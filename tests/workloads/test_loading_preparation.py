@@ -173,7 +173,7 @@ def test_a_torchvision_without_nvjpeg(monkeypatch):
         raise RuntimeError("decode_jpegs_cuda: torchvision not compiled with nvJPEG support")
 
     monkeypatch.setattr(torchvision.io, "decode_jpeg", decode)
-    with pytest.raises(Unsuitable, match="built without nvJPEG: use device-augmentation"):
+    with pytest.raises(Unsuitable, match="nvJPEG cannot be used here: use device-augmentation"):
         PHOTOS.loading_step(GpuDecode()).build(CPU)
 
 

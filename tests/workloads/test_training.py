@@ -141,7 +141,7 @@ def test_cifar10_without_its_files(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", ["--help", "train --help", "experiments --help", "analyse --help", "techniques --help"]
+    "words", ["--help", *(f"{name} --help" for name in ("train", "experiments", "ladder", "analyse", "techniques"))]
 )
 def test_help_is_shown_without_loading_torch(words):
     """Torch takes seconds."""

@@ -21,6 +21,7 @@ from workloads.optimizations import (
     Threads,
     Update,
 )
+from workloads.workload import clashes
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 TINY = MLP(batch_size=4, width=8, image_size=4)
@@ -386,3 +387,13 @@ def test_samples_that_are_drawn_are_the_same_every_time():
     assert torch.equal(drawing.samples(train=True), drawing.samples(train=True))
     assert not torch.equal(drawing.samples(train=True), drawing.samples(train=False))
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_fused_sgd_and_a_grad_scaler_exclude_each_other():
+    """Where the scaler skips the first step, torch goes on with momentum that nobody wrote (seen in 2.11)."""
+    fused, foreach = Update("fused"), Update("foreach")
+    for first, second in ((fused, AMP("float16")), (AMP("float16"), fused)):
+        assert "use amp-bf16, or sgd-foreach" in clashes((first, second))
+    assert clashes((foreach, AMP("float16"))) is None
+    assert clashes((fused, AMP())) is None
+    assert clashes((Update("fused", "adamw"), AMP("float16"))) is None

@@ -7,7 +7,7 @@ from workloads.optimizations.channels_last import ChannelsLast
 from workloads.optimizations.checkpointing import Checkpointing
 from workloads.optimizations.compilation import Compile
 from workloads.optimizations.cuda_graph import CudaGraph
-from workloads.optimizations.cudnn import CudnnBenchmark, CudnnDeterministic
+from workloads.optimizations.cudnn import CudnnBenchmark, CudnnDeterministic, OwnPlans
 from workloads.optimizations.dataloading import NonBlocking, PersistentWorkers, PinMemory, Prefetch, Workers
 from workloads.optimizations.device_augmentation import DeviceAugmentation
 from workloads.optimizations.export import AOTInductor, Export
@@ -77,6 +77,7 @@ CATALOGUE: dict[str, Optimization] = {
         ReadLoss(),
         EmptyCache(),
         CopyEachStep(),
+        OwnPlans(),
     )
 }
 """Every technique the suite knows, by the name used at the command line."""
@@ -107,6 +108,7 @@ __all__ = [
     "L1Pruning",
     "NonBlocking",
     "OutOfPlace",
+    "OwnPlans",
     "PerSample",
     "PersistentWorkers",
     "PinMemory",

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 TIMEOUT_SECONDS = 20
@@ -26,12 +27,15 @@ def missing_for_cpu() -> str | None:
 
 
 def missing_for_gpu() -> str | None:
-    """Why kernels for a GPU cannot be compiled here, with the remedy: triton, and the C compiler it calls."""
+    """Why kernels for a GPU cannot be compiled here, with the remedy: triton, a C compiler and Python's headers."""
     if importlib.util.find_spec("triton") is None:
         return "triton is not installed, and torch.compile writes GPU kernels in it: pip install triton"
     wanted = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     if wanted is None or shutil.which(wanted) is None:
         return f"no C compiler ({wanted or 'gcc'}) found, and triton needs one: install gcc or set CC"
+    headers = sysconfig.get_paths()["include"]
+    if not Path(headers, "Python.h").is_file():
+        return f"no Python.h in {headers}, and triton compiles with it: install Python's headers (python3-dev)"
     return None
 
 

@@ -1,13 +1,15 @@
 """cuDNN's choice of algorithms: tried on the first call, or only those that give the same bits every time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
-from workloads.workload import NotInEffect, Observation, Optimization, Tolerance, Workload
+from workloads.workload import Call, NotInEffect, Observation, Optimization, Parts, Tolerance, Workload
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class CudnnBenchmark(CudnnFlag):
     flag: ClassVar[str] = "benchmark"
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cudnn.benchmark"
 
+    def baseline(self) -> tuple[Optimization, ...]:
+        """Plans of their own on both sides."""
+        return (OwnPlans(),)
+
 
 @dataclass(frozen=True)
 class CudnnDeterministic(CudnnFlag):
@@ -61,3 +67,55 @@ class CudnnDeterministic(CudnnFlag):
     expected: ClassVar = "slower"
     flag: ClassVar[str] = "deterministic"
     source: ClassVar[str] = "https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cudnn.deterministic"
+
+
+@dataclass(frozen=True)
+class OwnPlans(Optimization):
+    """Steps in a thread of their own, with backward in it, so that cuDNN's plans are neither found nor left behind.
+
+    Torch keeps the algorithm of each shape per thread and does not ask whether it was tried or guessed: whichever twin
+    comes first would decide for both, and for the benchmarks after them. Handing a step over costs the same on both
+    sides.
+    """
+
+    name: ClassVar[str] = "own-plans"
+    order: ClassVar[int] = 96
+    expected: ClassVar = "same"
+    opaque: ClassVar[bool] = True  # operators are watched per thread, too
+    source: ClassVar[str] = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cudnn/Conv_v8.cpp"
+
+    def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
+        """There are no plans without cuDNN."""
+        return None if device.type == "cuda" else "cuDNN's plans need a CUDA GPU: cuDNN is not used on a CPU"
+
+    def baseline(self) -> tuple[Optimization, ...]:
+        """Only ever a twin."""
+        return (self,)
+
+    def clash(self, other: Optimization) -> str | None:
+        """Other techniques have state of their own per thread."""
+        if isinstance(other, CudnnFlag):
+            return None
+        return f"{self} is the twin of cudnn-benchmark, and not to be stacked with {other}"
+
+    def wrap(self, parts: Parts, call: Call, optimizer: torch.optim.Optimizer | None) -> Call:
+        """Hand each step over and wait until it was launched."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix=self.name)
+
+        def handed_over() -> Tensor:
+            parts.notes[self.name] = True
+            return thread.submit(_alone, call, parts.device, torch.is_grad_enabled()).result()
+
+        return handed_over
+
+    def proof(self, seen: Observation) -> str:
+        """Steps were handed over."""
+        if not seen.parts.notes.get(self.name):
+            raise NotInEffect("no step ran in a thread of its own")
+        return "each step ran in a thread of its own"
+
+
+def _alone(call: Callable[[], Tensor], device: torch.device, grad: bool) -> Tensor:  # noqa: FBT001 - handed over
+    """The step as its caller would run it, without the autograd threads that all steps share."""
+    with torch.cuda.device(device), torch.set_grad_enabled(grad), torch.autograd.set_multithreading_enabled(mode=False):
+        return call()

@@ -44,7 +44,7 @@ class GpuDecode(Optimization):
         """Let the loader stop at the files, and the GPU go on from there.
 
         Raises:
-            Unsuitable: where torchvision was built without nvJPEG.
+            Unsuitable: where torchvision was built without nvJPEG, or it does not start.
         """
         images = take_over(self, parts, EncodedImages, Encoded)
         _try(images, parts.device)
@@ -52,6 +52,8 @@ class GpuDecode(Optimization):
 
         def arrive(parts: Parts, loaded: Any) -> Tensor:
             content, lengths, indices = loaded
+            if parts.device.type == "cuda":
+                torch.cuda.current_stream(parts.device).synchronize()  # nvJPEG's own stream waits for nobody's memory
             decoded = _decode(list(content.split(lengths.tolist())), parts.device)
             parts.notes[self.name] = decoded[0].device.type
             return images.finished(images.resized(decoded), indices.to(parts.device, non_blocking=parts.non_blocking))
@@ -87,4 +89,4 @@ def _try(images: EncodedImages, device: torch.device) -> None:
     except RuntimeError as error:
         if "nvjpeg" not in str(error).lower():
             raise
-        raise Unsuitable(f"this torchvision was built without nvJPEG: use device-augmentation ({error})") from error
+        raise Unsuitable(f"nvJPEG cannot be used here: use device-augmentation ({error})") from error

@@ -1,5 +1,6 @@
 """Structured pruning: whole channels, removed for real (Torch-Pruning) or, as the contrast, only zeroed."""
 
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -37,6 +38,8 @@ class ChannelPruning(Optimization):
 
     def unsuitable(self, workload: Workload, device: torch.device) -> str | None:
         """Needs convolutions."""
+        if importlib.util.find_spec("torch_pruning") is None:
+            return f"{self} needs torch-pruning, which follows a channel through the layers: pip install torch-pruning"
         return no_convolutions(self, workload)
 
     def apply(self, parts: Parts) -> None:

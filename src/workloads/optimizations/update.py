@@ -38,6 +38,15 @@ class Update(Optimization):
         """The same algorithm, parameter by parameter."""
         return (Update("for-loop", self.algorithm),)
 
+    def clash(self, other: Optimization) -> str | None:
+        """What a GradScaler skips in torch's fused SGD leaves momentum behind that nobody wrote."""
+        if str(self) == "sgd-fused" and str(other) == "amp-fp16":
+            return (
+                "torch's fused SGD goes on with uninitialised momentum where GradScaler skips its first step: "
+                "use amp-bf16, or sgd-foreach"
+            )
+        return super().clash(other)
+
     def apply(self, parts: Parts) -> None:
         """Choose the optimizer and its implementation."""
         parts.optimizer = ALGORITHMS[self.algorithm]

@@ -89,13 +89,13 @@ class EpochStep(LoaderStep, TrainStep):
 
     def run(self) -> None:
         """One epoch: the iterator is made, drained and ended here, so that no worker runs on afterwards."""
-        parts, call, waiting = self.parts, self.call, Waiting()
+        parts, waiting = self.parts, Waiting()
         example = parts.inputs, parts.targets
         start = time.perf_counter()
         try:
             for batch in delivered(parts, waiting(self.loader)):
                 _take(parts, batch)
-                self._last = call()
+                self._last = self.called()
         finally:
             parts.inputs, parts.targets = example
         self._starved.append(waiting.seconds / (time.perf_counter() - start))
