@@ -3,19 +3,25 @@
 Not run by ``make test``: ``tox run -e gpu`` does, on a machine that has one.
 """
 
+import gc
+import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 import torch
 
+from perfgate.measure import condition
+from perfgate.measure.canary import read_canary
 from perfgate.measure.clock import CudaClock, check_agreement, time_round
+from perfgate.measure.energy import energy_per_step
 from perfgate.measure.environment import describe_machine, gpu_of
-from perfgate.measure.memory import cuda_peak
+from perfgate.measure.memory import cuda_peak, forget_workspaces, graph_pools
 from perfgate.measure.profiled import count_device_work, profile_step
 from workloads import MLP, ResNet18
-from workloads.optimizations import AMP, Compile, CudnnBenchmark
+from workloads.optimizations import AMP, Compile, CudaGraph, CudnnBenchmark
 
 pytestmark = pytest.mark.gpu
 
@@ -27,8 +33,10 @@ def device():
 
 
 def test_events_and_wall_agree_on_a_spin_kernel(device):
-    """A kernel of known cycles; twice the cycles take about twice the time."""
+    """A kernel of known cycles; twice the cycles take about twice the time, once the clock has come up."""
     clock = CudaClock(device)
+    torch.cuda._sleep(1_000_000_000)
+    torch.cuda.synchronize(device)
     medians = []
     for cycles in (20_000_000, 40_000_000):
         target = clock.target(lambda cycles=cycles: torch.cuda._sleep(cycles))
@@ -54,6 +62,28 @@ def test_peak_memory_of_known_allocations(device):
     assert found.peak_bytes == 9 * 2**20
     assert found.allocations == 2
     assert found.reserved_bytes >= beside.numel()
+
+
+def test_memory_of_a_captured_graph(device):
+    """Its pool counts once, though gradients lie in it; and a graph of another benchmark is forgotten with it."""
+    step = MLP().train_step(CudaGraph())
+    step.build(device)
+    with step.active():
+        step.run()
+        found = cuda_peak(step.run, step.resident_tensors, device, graphs=True)
+        again = cuda_peak(step.run, step.resident_tensors, device, graphs=True)
+        pools = sum(map(len, graph_pools(device)))
+    assert found.peak_bytes == again.peak_bytes
+    assert found.allocations == 0
+    assert pools > 0
+    parameters = sum(each.nbytes for each in step.parts.model.parameters())
+    assert pools + parameters < found.peak_bytes < pools + 6 * parameters
+    step.release()
+    del step
+    gc.collect()
+    forget_workspaces(device)
+    torch.cuda.empty_cache()
+    assert graph_pools(device) == []
 
 
 def test_launches_copies_and_synchronisations_are_counted(device):
@@ -101,8 +131,39 @@ def test_nvml_finds_this_gpu_by_uuid(device):
     assert "gpu" in describe_machine(device, gpu).hard
 
 
+def test_energy_of_a_spin_kernel(device):
+    """Twice as long takes more; at least what an idle GPU draws, at most what it may."""
+    gpu = gpu_of(device)
+    if gpu.energy_joules() is None:
+        pytest.skip("this GPU has no energy counter")
+    clock, found = CudaClock(device), {}
+    for cycles in (20_000_000, 40_000_000):
+        seconds = time_round(clock, clock.target(lambda cycles=cycles: torch.cuda._sleep(cycles))).wall_seconds
+        wait = partial(torch.cuda.synchronize, device)
+        found[cycles] = energy_per_step(lambda cycles=cycles: torch.cuda._sleep(cycles), wait, gpu, seconds)
+        assert all(20 < joules / seconds < 1200 for joules in found[cycles]), (found, seconds)  # watts
+    assert statistics.median(found[40_000_000]) > 1.4 * statistics.median(found[20_000_000])
+
+
+def test_a_quiet_gpu_is_fit_to_measure(device):
+    """No flag: a power cap is usual, and no reading that cannot be had makes a benchmark unjudged."""
+    gpu = gpu_of(device)
+    before = condition.read(gpu, on_gpu=True)
+    torch.cuda._sleep(200_000_000)
+    torch.cuda.synchronize(device)
+    found = condition.between(before, condition.read(gpu, on_gpu=True))
+    assert found.unfit == (), found
+    if before.texts["other_processes"] == "0":
+        assert found.disturbances == (), found
+
+
+def test_the_canary_sings(device):
+    """Both of its works take a time, and not a tenth of a second."""
+    assert all(0 < seconds < 0.1 for seconds in read_canary(device).values())
+
+
 def test_another_process_on_the_gpu_is_seen(device, tmp_path):
-    """It is started, seen, and gone. An orphan: our own children are no others."""
+    """It is started, seen, and gone. An orphan: our own children are no others. Its time is a disturbance."""
     gpu = gpu_of(device)
     before = gpu.other_processes()
     if before is None:
@@ -120,11 +181,16 @@ def test_another_process_on_the_gpu_is_seen(device, tmp_path):
             time.sleep(0.1)
         assert up.exists(), "the other process did not start"
         assert gpu.other_processes() == before + 1
+        reading = condition.read(gpu, on_gpu=True)
+        (disturbance, _) = condition.between(reading, reading).disturbances
+        assert disturbance.endswith("on the GPU before the rounds")
     finally:
         stop.touch()
 
 
-@pytest.mark.parametrize("technique", [AMP("float16"), AMP(), CudnnBenchmark(), Compile("reduce-overhead")], ids=str)
+@pytest.mark.parametrize(
+    "technique", [AMP("float16"), AMP(), CudnnBenchmark(), CudaGraph(), Compile("reduce-overhead")], ids=str
+)
 def test_proofs_on_the_gpu(device, technique):
     """Each is in effect; the graph's launches collapse."""
     step = ResNet18(batch_size=8).train_step(technique)

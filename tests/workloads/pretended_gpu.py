@@ -256,7 +256,7 @@ def _cuda() -> dict[str, Any]:
         "manual_seed_all",
     )
     return {
-        **dict.fromkeys((*quiet, "set_rng_state"), lambda *_: None),
+        **{name: (lambda *_: None) for name in (*quiet, "set_rng_state")},  # dynamo wants each to be another
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "is_bf16_supported": lambda *_: True,
