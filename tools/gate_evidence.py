@@ -1,11 +1,13 @@
 """Does the gate keep its promises on this machine? A/A and planted slow-downs, beside pytest-benchmark's own rule.
 
-Makes a project of ten benchmarks in a temporary git repository. In head, a busy loop of known length slows two of them
-by 5 % and two by 10 %; six are untouched. Compares base with head again and again with ``perfgate ab``'s own code, and
-counts false alarms among the untouched ones and detections among the others; beside them, what
-``--benchmark-compare-fail=median:5%`` says of one base process and one later head process of the same measurements.
+Makes a project of ten benchmarks in a temporary git repository. In head, a busy loop of known length (on a GPU, a
+spinning kernel) slows two of them by 5 % and two by 10 %, or by what ``--planted`` says; six are untouched. Compares
+base with head again and again with ``perfgate ab``'s own code, and counts false alarms among the untouched ones and
+detections among the others; beside them, what ``--benchmark-compare-fail=median:5%`` says of one base process and one
+later head process of the same measurements.
 
     python tools/gate_evidence.py --runs 20 --save evidence.jsonl
+    python tools/gate_evidence.py --runs 1 --save gpu.jsonl --planted 0.03 0.05
 
 A run takes about 3 minutes on two cores, so 20 take about an hour. Every run is appended to the file at once, and
 ``--runs 0`` prints the table of what is there.
@@ -31,7 +33,8 @@ from perfgate.pairs.progress import Progress
 from perfgate.results.record import Record
 from perfgate.verdict.stock import stock_statistics
 
-PLANTED = {"mlp/2": 0.05, "transformer-inference/2": 0.05, "mlp-inference/2": 0.10, "resnet/2": 0.10}
+SLOWED = {"mlp/2": 0, "transformer-inference/2": 0, "mlp-inference/2": 1, "resnet/2": 1}
+"""Case -> by the first or by the second of the two sizes."""
 STOCK = parse_compare_fail("median:5%")
 
 
@@ -82,22 +85,19 @@ def stock_words(result: Result) -> dict[str, str]:
     return words
 
 
-def table(runs: Sequence[dict[str, Any]]) -> str:
+def table(runs: Sequence[dict[str, Any]], planted: Sequence[float]) -> str:
     """Alarms and detections of both gates."""
     lines = [f"{len(runs)} runs of 10 benchmarks, {sum(each['seconds'] for each in runs) / 60:.0f} min in all"]
     lines.append(f"{'':<34}{'perfgate ab':>14}{'median:5%':>14}")
-    for title, size in (
-        ("clean suites (6 benchmarks) red", 0.0),
-        ("5 % slower: named", 0.05),
-        ("10 % slower: named", 0.10),
-    ):
-        cells = [count(runs, gate, size) for gate in ("ours", "stock")]
+    titles = ["clean suites (6 benchmarks) red", *(f"{size:.0%} slower: named" for size in planted)]
+    for title, number in zip(titles, (None, 0, 1), strict=True):
+        cells = [count(runs, gate, number) for gate in ("ours", "stock")]
         lines.append(f"{title:<34}{cells[0]:>14}{cells[1]:>14}")
-    clean = [ratio - 1 for each in runs for case, ratio in each["ratios"].items() if case not in PLANTED]
+    clean = [ratio - 1 for each in runs for case, ratio in each["ratios"].items() if case not in SLOWED]
     lines.append(
         f"clean benchmarks: mean {statistics.mean(clean):+.2%}, standard deviation {statistics.stdev(clean):.2%}"
     )
-    words = [word for each in runs for case, word in each["ours"].items() if case not in PLANTED]
+    words = [word for each in runs for case, word in each["ours"].items() if case not in SLOWED]
     lines.append("clean verdicts: " + ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words))))
     lines.append(
         f"overhead: {statistics.mean(each['overhead'] for each in runs):.1%} of the time was not measuring processes'"
@@ -105,12 +105,12 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def count(runs: Sequence[dict[str, Any]], gate: str, size: float) -> str:
-    """``3 of 20``: red suites where ``size`` is 0, else benchmarks named."""
-    if not size:
-        red = sum(any(word == "slower" for case, word in each[gate].items() if case not in PLANTED) for each in runs)
+def count(runs: Sequence[dict[str, Any]], gate: str, number: int | None) -> str:
+    """``3 of 20``: benchmarks named that were slowed by the size of this ``number``; ``None``: red suites."""
+    if number is None:
+        red = sum(any(word == "slower" for case, word in each[gate].items() if case not in SLOWED) for each in runs)
         return f"{red} of {len(runs)}"
-    words = [each[gate].get(case, "") for each in runs for case, planted in PLANTED.items() if planted == size]
+    words = [each[gate].get(case, "") for each in runs for case, which in SLOWED.items() if which == number]
     return f"{words.count('slower')} of {len(words)}"
 
 
@@ -119,19 +119,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--save", type=Path, default=Path("evidence.jsonl"), help="file to append runs to")
+    parser.add_argument("--planted", type=float, nargs=2, default=(0.05, 0.10), metavar="SIZE", help="as fractions")
     arguments = parser.parse_args()
     if arguments.runs:
         with tempfile.TemporaryDirectory() as folder:
             seconds = step_seconds(Path(folder))
         print({case: f"{each * 1e3:.2f} ms" for case, each in seconds.items()}, flush=True)
-        delays = {case: part * seconds[case] for case, part in PLANTED.items()}
+        delays = {case: arguments.planted[number] * seconds[case] for case, number in SLOWED.items()}
     for number in range(arguments.runs):
         found = one_run(delays)
         with arguments.save.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
         print(f"run {number + 1} of {arguments.runs}: {found['seconds']:.0f} s", flush=True)
     runs = [json.loads(line) for line in arguments.save.read_text(encoding="utf-8").splitlines()]
-    print(table(runs))
+    print(table(runs, arguments.planted))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ WINDOWS = 3
 
 
 def energy_per_step(
-    run: Callable[[], None], wait: Callable[[], None], gpu: Gpu, step_seconds: float
+    run: Callable[[], None], wait: Callable[[], None], gpu: Gpu, step_seconds: float, windows: int = WINDOWS
 ) -> tuple[float, ...]:
-    """Joules per step of each of three windows; empty where the GPU has no counter."""
+    """Joules per step of each window; empty where the GPU has no counter."""
     steps = max(1, math.ceil(WINDOW_SECONDS / step_seconds))
     joules = []
-    for _ in range(WINDOWS):
+    for _ in range(windows):
         before = gpu.energy_joules()
         if before is None:
             return ()  # asked first: a window costs half a second

@@ -21,7 +21,7 @@ from perfgate.measure.check import check_same_result
 from perfgate.measure.clock import clock_for
 from perfgate.measure.compilation import break_even, compile_times, start_compiler
 from perfgate.measure.counters import compile_counts, compiler_complaint, count_eager, count_uncompiled, scalar_reads
-from perfgate.measure.energy import energy_per_step
+from perfgate.measure.energy import WINDOWS, energy_per_step
 from perfgate.measure.measurements import counted, energy, figure, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, forget_workspaces, host_peak
 from perfgate.measure.profiled import count_device_work, count_operators, profile_step
@@ -121,7 +121,7 @@ def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
         evidence["machine"] = "; ".join(around.notes)
     for side, found in zip(sides, passes, strict=True):
         found.figures = [figure(each) for each in side.step.figures()]  # before other passes add to what it has seen
-        _count(side, found, plan)
+        _count(side, found, plan, energy_windows=WINDOWS if side is sides[0] else 1)
     evidence |= _prove_all(sides, passes)
     if step.compiled and not plan.smoke:
         passes[0].warm_call_seconds = _warm_start(step, plan)
@@ -193,7 +193,7 @@ def _time(benchmark: Pedantic, sides: list[Side], passes: list[Passes], plan: Pl
     return str(warmups[0]) if warmups else "none: smoke run", around
 
 
-def _count(side: Side, found: Passes, plan: Plan) -> None:
+def _count(side: Side, found: Passes, plan: Plan, energy_windows: int) -> None:
     """Counters, FLOPs, memory and energy, each in its own pass."""
     step = side.step
     with step.active():
@@ -208,7 +208,7 @@ def _count(side: Side, found: Passes, plan: Plan) -> None:
         found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.gpu and not plan.smoke:
             seconds = statistics.median(each.wall_seconds for each in side.timings)
-            found.energy_joules = energy_per_step(step.run, _waiting(plan.device), plan.gpu, seconds)
+            found.energy_joules = energy_per_step(step.run, _waiting(plan.device), plan.gpu, seconds, energy_windows)
     found.counts = dict(step.counts())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 WINDOW = 5  # rounds per median
 AGREEMENT = 0.01  # two successive medians this close are steady
 LEAST_SECONDS = {"cpu": 0.0, "cuda": 0.3}
-"""An idle GPU takes this long to raise its clock; steps of the slow clock look steady, too."""
+"""Room for an idle GPU to raise its clock, since steps of the slow clock look steady, too; not measured yet."""
 CLOCK_AGREEMENT = 0.02  # of two successive readings: boost clocks go in steps of 15 MHz, 1 % of 1500 MHz
 
 

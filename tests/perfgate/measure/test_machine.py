@@ -23,6 +23,13 @@ def test_energy_is_the_counters_difference_per_step():
     assert runs == ([1] * 10 + ["wait"]) * 3
 
 
+def test_of_a_twin_one_window_is_enough():
+    """It is shown beside the variant's, and each window costs half a second."""
+    counter = iter([0, 100_000])
+    gpu = Gpu(FakeNVML(nvmlDeviceGetTotalEnergyConsumption=lambda: next(counter)), "x")
+    assert energy_per_step(lambda: None, lambda: None, gpu, 0.05, windows=1) == (10.0,)
+
+
 def test_without_a_counter_energy_is_unknown():
     """Not zero."""
     gpu = Gpu(FakeNVML(nvmlDeviceGetTotalEnergyConsumption=FakeNVML.NVMLError("not supported")), "x")
