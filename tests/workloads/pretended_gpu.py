@@ -3,11 +3,12 @@
 What it can tell is where a step's tensors are, in forward, backward and update: two that must be on one device and are
 not raise here as on a GPU. It captures CUDA graphs, too: nothing happens in a capture, a replay runs the captured
 kernels on the captured tensors, and what waits for the host or copies from it is refused. It knows nothing of streams'
-order, of time, and of kernels: the CPU computes every value.
+order, of time, of memory, and of kernels: the CPU computes every value.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from torch.utils._pytree import tree_leaves
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 BYTES = 8 * 2**30
+MEMORY = ("requested_bytes.all.peak", "requested_bytes.all.current", "allocation.all.allocated")
 BETWEEN_DEVICES = ("aten::copy_", "aten::_to_copy", "aten::lift_fresh", "aten::set_")
 INDEXING = ("aten::index", "aten::_index_put", "aten::_unsafe_index")  # indices may lie on the host
 READ_BY_HOST = ("aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::is_nonzero")
@@ -221,6 +223,22 @@ class Stream:
         return Graph.capturing is not None
 
 
+class Event:
+    """Host time, since work is done at once."""
+
+    def __init__(self, **_: Any) -> None:
+        """Not recorded yet."""
+        self._seconds = 0.0
+
+    def record(self, stream: Stream) -> None:
+        """Now."""
+        self._seconds = time.perf_counter()
+
+    def elapsed_time(self, later: Event) -> float:
+        """Milliseconds."""
+        return (later._seconds - self._seconds) * 1e3
+
+
 class Autocast(torch.autocast):
     """The CPU's in place of CUDA's."""
 
@@ -267,6 +285,10 @@ def _cuda() -> dict[str, Any]:
         "get_device_name": lambda *_: "Pretended",
         "get_device_properties": lambda *_: SimpleNamespace(uuid="77", name="Pretended", total_memory=BYTES),
         "get_rng_state": lambda *_: torch.get_rng_state(),
+        "memory_stats": lambda *_: dict.fromkeys(MEMORY, 0),
+        "memory_snapshot": lambda *_: [],
+        "max_memory_reserved": lambda *_: 0,
+        "Event": Event,
         "Stream": Stream,
         "stream": stream,
         "current_stream": lambda *_: current[0],
@@ -285,5 +307,6 @@ def pretended_gpu(patch: Any) -> Iterator[torch.device]:
     patch.setattr(torch, "autocast", Autocast)
     patch.setattr(Tensor, "record_stream", lambda tensor, stream: None)  # which wants a stream of torch's own
     patch.setattr(torch.accelerator, "current_stream", torch.cuda.current_stream)
+    patch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     with Kernels(), Tensors():
         yield GPU
