@@ -24,7 +24,7 @@ from perfgate.measure.counters import compile_counts, compiler_complaint, count_
 from perfgate.measure.energy import WINDOWS, energy_per_step
 from perfgate.measure.measurements import counted, energy, figure, sampled, side_measurements, speedup, unjudged
 from perfgate.measure.memory import PeakMemory, cuda_peak, forget_workspaces, host_peak
-from perfgate.measure.profiled import count_device_work, count_operators, profile_step
+from perfgate.measure.profiled import attach, count_device_work, count_operators, profile_step
 from perfgate.measure.rounds import Pedantic, Side
 from perfgate.measure.state import guarded_state
 from perfgate.measure.step import Step
@@ -111,6 +111,7 @@ def measure_step(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
 def _measure(benchmark: Pedantic, subject: Subject, plan: Plan) -> Record:
     step, against = subject.step, subject.against
     sides = [Side(each, clock_for(plan.device)) for each in (step, against) if each]
+    attach(plan.device)
     passes = [_start(side, plan) for side in sides]
     evidence = {}
     if against:

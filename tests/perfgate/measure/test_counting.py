@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from perfgate.errors import MeasurementError
+from perfgate.measure import profiled
 from perfgate.measure.counters import compile_counts, count_eager, scalar_reads
 from perfgate.measure.memory import cuda_peak, forget_workspaces, host_peak, resident_bytes
 from perfgate.measure.profiled import (
@@ -215,6 +216,16 @@ def test_device_work_is_counted_between_the_marks():
         "copies_to_device": 1,
         "copies_to_host": 1,
     }
+
+
+def test_the_profiler_is_attached_once_and_on_a_gpu_only(monkeypatch):
+    """Before the first benchmark, so that launches cost all of them the same."""
+    profiles = []
+    monkeypatch.setattr(profiled, "profile_step", lambda run, device: profiles.append(device))
+    gpu = torch.device("cuda", 7)
+    for device in (CPU, gpu, gpu):
+        profiled.attach(device)
+    assert profiles == [gpu]
 
 
 def test_a_profile_of_a_gpu_without_its_calls_is_no_count_of_zero():

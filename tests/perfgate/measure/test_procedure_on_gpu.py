@@ -34,6 +34,7 @@ def plan(monkeypatch):
     monkeypatch.setattr(procedure, "profile_step", lambda run, device: [*profile_step(run, CPU), AFTERWARDS])
     monkeypatch.setattr("perfgate.measure.energy.WINDOW_SECONDS", 0.001)
     monkeypatch.setitem(procedure.LEAST_SECONDS, "cuda", 0.001)
+    monkeypatch.setattr(procedure, "attach", lambda device: None)
     with pretended_gpu(monkeypatch) as device:
         yield Plan(device=device, gpu=Gpu(library, "77"), smoke=False, warmup_seconds=0.002, timed_seconds=0.01)
 
