@@ -22,7 +22,7 @@ from planted import DELAYS
 from workloads import MLP, ResNet18Cifar, Transformer
 
 ON_GPU = torch.cuda.is_available()
-LARGER = 128 if ON_GPU else 1
+LARGER = 128 if ON_GPU else 1  # milliseconds there, too
 STEPS = {
     "mlp": lambda: MLP(batch_size=64 * LARGER).train_step(),
     "mlp-inference": lambda: MLP(batch_size=256 * LARGER).inference_step(),

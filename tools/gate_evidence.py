@@ -35,6 +35,7 @@ from perfgate.verdict.stock import stock_statistics
 
 SLOWED = {"mlp/2": 0, "transformer-inference/2": 0, "mlp-inference/2": 1, "resnet/2": 1}
 """Case -> by the first or by the second of the two sizes."""
+USUAL = (0.05, 0.10)
 STOCK = parse_compare_fail("median:5%")
 
 
@@ -58,7 +59,7 @@ def _walls(record: Record) -> Sequence[float]:
     return found.values if found else ()
 
 
-def one_run(delays: dict[str, float]) -> dict[str, Any]:
+def one_run(delays: dict[str, float], planted: Sequence[float]) -> dict[str, Any]:
     """Compare base with head once; the words of both gates by case."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
@@ -66,6 +67,7 @@ def one_run(delays: dict[str, float]) -> dict[str, Any]:
         make_project(folder, delays)
         result = compare_commits(Wanted(project=folder, base="base", head="head"), Progress())
     return {
+        "planted": list(planted),
         "seconds": round(time.perf_counter() - started, 1),
         "overhead": round(1 - result.working_seconds / result.seconds, 4),
         "ours": {case_of(each.id): each.word for each in result.verdicts},
@@ -89,7 +91,7 @@ def table(runs: Sequence[dict[str, Any]], planted: Sequence[float]) -> str:
     """Alarms and detections of both gates."""
     lines = [f"{len(runs)} runs of 10 benchmarks, {sum(each['seconds'] for each in runs) / 60:.0f} min in all"]
     lines.append(f"{'':<34}{'perfgate ab':>14}{'median:5%':>14}")
-    titles = ["clean suites (6 benchmarks) red", *(f"{size:.0%} slower: named" for size in planted)]
+    titles = ["clean suites (6 benchmarks) red", *(f"{100 * size:g} % slower: named" for size in planted)]
     for title, number in zip(titles, (None, 0, 1), strict=True):
         cells = [count(runs, gate, number) for gate in ("ours", "stock")]
         lines.append(f"{title:<34}{cells[0]:>14}{cells[1]:>14}")
@@ -119,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--save", type=Path, default=Path("evidence.jsonl"), help="file to append runs to")
-    parser.add_argument("--planted", type=float, nargs=2, default=(0.05, 0.10), metavar="SIZE", help="as fractions")
+    parser.add_argument("--planted", type=float, nargs=2, default=USUAL, metavar="SIZE", help="as fractions")
     arguments = parser.parse_args()
     if arguments.runs:
         with tempfile.TemporaryDirectory() as folder:
@@ -127,12 +129,13 @@ def main() -> None:
         print({case: f"{each * 1e3:.2f} ms" for case, each in seconds.items()}, flush=True)
         delays = {case: arguments.planted[number] * seconds[case] for case, number in SLOWED.items()}
     for number in range(arguments.runs):
-        found = one_run(delays)
+        found = one_run(delays, arguments.planted)
         with arguments.save.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
         print(f"run {number + 1} of {arguments.runs}: {found['seconds']:.0f} s", flush=True)
     runs = [json.loads(line) for line in arguments.save.read_text(encoding="utf-8").splitlines()]
-    print(table(runs, arguments.planted))
+    for sizes in sorted({tuple(each.get("planted", USUAL)) for each in runs}):
+        print(table([each for each in runs if tuple(each.get("planted", USUAL)) == sizes], sizes))
 
 
 if __name__ == "__main__":

@@ -20,11 +20,14 @@ else:
     }
 
     def __getattr__(name: str) -> object:
-        """A public name, from its module at first use: the command line reads its options before torch is loaded."""
+        """A public name or a module, loaded at first use: the command line reads its options before torch is there."""
         for home, names in HOMES.items():
             if name in names:
                 return getattr(import_module(f"workloads.{home}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return import_module(f"workloads.{name}")
+        except ModuleNotFoundError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
     def __dir__() -> list[str]:
         """Public names, too, before their first use."""

@@ -90,7 +90,7 @@ def largest_batch(fits: Callable[[int], bool], *, start: int = 1, limit: int = L
 
 
 class LargestBatch(TrainStep):
-    """A training step whose figure is the largest batch that would fit; its own batch is where the search starts."""
+    """A training step whose figure is the largest batch that would fit, within a 64th; its own is the first tried."""
 
     def unsuitable(self, device: torch.device) -> str | None:
         """On a CPU the machine would swap, or end the process, before an allocation fails."""

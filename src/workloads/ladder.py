@@ -13,18 +13,19 @@ from dataclasses import dataclass
 import torch
 
 from workloads.agreement import disagreement
-from workloads.analysis.modules import size_of
 from workloads.analysis.peaks import measured_peaks
+from workloads.analysis.traffic import work_of
 from workloads.capacity import free_memory, is_out_of_memory
-from workloads.optimizations import CATALOGUE
+from workloads.optimizations import CATALOGUE, CudnnBenchmark
 from workloads.steps import Step
 from workloads.timing import Interval, median_seconds, one_round, side_by_side
 from workloads.workload import NotInEffect, Optimization, Unsuitable, Workload, clashes
 
 KINDS = ("train", "inference")
 WORTH = 1.01  # the least gain, at the lower end of its interval: less does not pay for another moving part
-PRECISIONS = {"amp-bf16": "bfloat16", "half-bf16": "bfloat16", "amp-fp16": "float16", "half-fp16": "float16"}
-"""What these techniques compute in; tried first, since others may pay in one precision and not in another."""
+PRECISIONS = ("amp-bf16", "half-bf16", "amp-fp16", "half-fp16")
+"""Tried first, since other techniques may pay in one precision and not in another."""
+BUDGET_SECONDS = 4.0  # per candidate, builds and compilation apart
 OTHER_MODELS = ("l1-", "random-", "channel-", "semi-structured", "adamw-")
 """How the names begin of techniques that change the model or the algorithm: their result is not the plain one's."""
 
@@ -100,7 +101,7 @@ def climb(
     candidates: Iterable[Optimization],
     device: torch.device,
     *,
-    budget_seconds: float = 4.0,
+    budget_seconds: float = BUDGET_SECONDS,
 ) -> Iterator[Rung]:
     """Try every candidate on top of those kept before it; ``budget_seconds`` for its rounds, builds apart."""
     stack: list[Optimization] = []
@@ -138,12 +139,11 @@ def summit(
     speedup, _ = measured(best, plain, twin, device, budget_seconds)
     best.build(device)
     try:
+        part_if_tried([best])
         seconds = median_seconds(best, device, budget_seconds)
+        precision = main_precision(best)
     finally:
         best.release()
-    precision = next((PRECISIONS[str(each)] for each in stack if str(each) in PRECISIONS), "float32")
-    if precision == "float32" and any(str(each) == "float32-tf32" for each in stack):
-        precision = "tf32"
     return Summit(
         stack=tuple(stack),
         speedup=speedup,
@@ -154,15 +154,30 @@ def summit(
     )
 
 
+def main_precision(step: Step) -> str:
+    """In which precision most FLOPs of a built step are done."""
+    with step.active():
+        flops = work_of(step).flops
+    return max(flops, key=lambda precision: flops[precision], default="float32")
+
+
 def model_flops(workload: Workload, kind: str, device: torch.device) -> int:
     """FLOPs of one plain step."""
-    step = workload.train_step()
+    step = step_of(workload, kind, ())
     step.build(device)
     try:
-        size = size_of(step)
+        with step.active():
+            return sum(work_of(step).flops.values())
     finally:
         step.release()
-    return size.train_flops if kind == "train" else size.forward_flops
+
+
+def part_if_tried(steps: Iterable[Step]) -> None:
+    """Let built steps run in a thread each where cuDNN tries algorithms in one of them: see ``apart.py``."""
+    steps = list(steps)
+    if any(isinstance(each, CudnnBenchmark) for step in steps for each in step.optimizations):
+        for step in steps:
+            step.run_apart()
 
 
 def why_not(error: Exception) -> str:
@@ -178,7 +193,7 @@ def why_not(error: Exception) -> str:
 
 
 def measured(
-    variant: Step, against: Step, plain: Step, device: torch.device, budget_seconds: float = 4.0
+    variant: Step, against: Step, plain: Step, device: torch.device, budget_seconds: float = BUDGET_SECONDS
 ) -> tuple[Interval, dict[str, str]]:
     """The speedup of ``variant`` over ``against``, and its proofs; its result is checked against that of ``plain``.
 
@@ -193,6 +208,7 @@ def measured(
     try:
         against.build(device)
         variant.build(device)  # after the other: building compiled code forgets what was compiled before
+        part_if_tried([against, variant])
         before = compiled_graphs()
         one_round(variant, device)
         graphs = compiled_graphs() - before

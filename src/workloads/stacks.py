@@ -99,7 +99,7 @@ BEST: tuple[Stack, ...] = (
     *_found(MLP(), "cpu", train="amp-bf16", inference="half-bf16"),
     *_found(ResNet18(), "cpu", train="amp-bf16", inference="half-bf16,torchscript-trace"),
     *_found(Transformer(), "cpu", train="amp-bf16", inference="half-bf16,torchscript-trace"),
-    # not found by the ladder yet: what is known to pay on a GPU, at batches that keep the host from being the limit
+    # not found by the ladder yet: what is known to pay on a GPU, at batches that should keep the host from limiting it
     *_found(ResNet18Cifar(batch_size=1024), "cuda", train=GPU_IMAGES, inference="channels-last,amp-bf16,compile"),
     *_found(ResNet50(batch_size=512), "cuda", train=GPU_IMAGES, inference="channels-last,amp-bf16,compile"),
 )

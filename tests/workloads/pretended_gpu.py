@@ -2,8 +2,10 @@
 
 What it can tell is where a step's tensors are, in forward, backward and update: two that must be on one device and are
 not raise here as on a GPU. It captures CUDA graphs, too: nothing happens in a capture, a replay runs the captured
-kernels on the captured tensors, and what waits for the host or copies from it is refused. It knows nothing of streams'
-order, of time, of memory, and of kernels: the CPU computes every value.
+kernels on the captured tensors, and what waits for the device or copies to or from the host is refused. It knows nothing
+of streams' order, of time, of memory, and of kernels: the CPU computes every value. It sees the thread that entered it,
+and no other; ``numpy.asarray`` of a tensor passes; and a host tensor without dimensions is allowed in every operator that
+does not write to it, which CUDA allows in most.
 """
 
 from __future__ import annotations
@@ -20,12 +22,27 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from workloads.data import stored
+
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 BYTES = 8 * 2**30
-MEMORY = ("requested_bytes.all.peak", "requested_bytes.all.current", "allocation.all.allocated")
+MEMORY = (
+    "allocated_bytes.all.peak",
+    "allocated_bytes.all.current",
+    "requested_bytes.all.current",
+    "allocation.all.allocated",
+)
 BETWEEN_DEVICES = ("aten::copy_", "aten::_to_copy", "aten::lift_fresh", "aten::set_")
 INDEXING = ("aten::index", "aten::_index_put", "aten::_unsafe_index")  # indices may lie on the host
-READ_BY_HOST = ("aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::is_nonzero")
+READ_BY_HOST = (
+    "aten::_local_scalar_dense",
+    "aten::equal",
+    "aten::is_nonzero",
+    "aten::item",
+    "aten::masked_select",
+    "aten::nonzero",
+    "aten::_unique2",
+)
 CAPTURING = "CUDA error: operation not permitted when stream is capturing"
 
 
@@ -76,8 +93,11 @@ class Graph:
         """One call."""
         name = func._schema.name
         given = tensors_in(args, kwargs)
-        if name in READ_BY_HOST or (
-            name in BETWEEN_DEVICES and any(each.dim() and not is_there(each) for each in given)
+        masked = name.startswith(INDEXING) and any(each.dtype == torch.bool for each in given[1:])
+        if (
+            masked
+            or name in READ_BY_HOST
+            or (name in BETWEEN_DEVICES and any(each.dim() and not is_there(each) for each in given))
         ):
             raise RuntimeError(f"{CAPTURING} ({name})")
         for each in given:
@@ -104,10 +124,12 @@ class Kernels(TorchDispatchMode):
         kwargs = kwargs or {}
         given = tensors_in(args, kwargs)
         if not any(map(is_there, given)):
-            return func(*args, **kwargs)
+            made_there = Tensors.making and Graph.capturing
+            return Graph.capturing.add(func, args, kwargs) if made_there else func(*args, **kwargs)
         name = func._schema.name
-        if not (name in BETWEEN_DEVICES or (name.startswith(INDEXING) and is_there(args[0]))):
-            _check_together(name, given)
+        indexing = name.startswith(INDEXING) and is_there(args[0])
+        if name not in BETWEEN_DEVICES:
+            _check_together(name, tensors_in(args[0], args[2:]) if indexing else given)
         result = Graph.capturing.add(func, args, kwargs) if Graph.capturing else func(*args, **kwargs)
         if name != "aten::copy_":
             for each in tensors_in(result):
@@ -116,13 +138,17 @@ class Kernels(TorchDispatchMode):
 
 
 def _check_together(name: str, given: list[Tensor]) -> None:
-    if any(each.dim() and not is_there(each) for each in given):
+    written = name.endswith("_") and not is_there(given[0])
+    if written or any(each.dim() and not is_there(each) for each in given):
         where = [f"{GPU if is_there(each) else CPU}{tuple(each.shape)}" for each in given]
         raise RuntimeError(f"Expected all tensors to be on the same device, but {name} was given {where}")
 
 
 class Tensors(TorchFunctionMode):
     """Above autograd: what Python asks tensors, and where it wants them."""
+
+    making = False
+    """Whether a tensor is being made on the GPU: a kernel of its own, which a capture holds."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every function and attribute of torch."""
@@ -133,7 +159,13 @@ class Tensors(TorchFunctionMode):
         if kwargs.get("device") is None:
             return func(*args, **kwargs)
         there = torch.device(kwargs.pop("device")).type == "cuda"
-        made = func(*args, device=CPU, **kwargs)
+        if there and Graph.capturing and func in (torch.tensor, torch.as_tensor):
+            raise RuntimeError(f"{CAPTURING} (a copy from the host)")
+        Tensors.making = there
+        try:
+            made = func(*args, device=CPU, **kwargs)
+        finally:
+            Tensors.making = False
         given = {storage_of(each)._cdata for each in tensors_in(args)}
         for each in tensors_in(made):
             assert storage_of(each)._cdata not in given or is_there(each) == there, f"{func} moves its own argument"
@@ -150,6 +182,7 @@ class Tensors(TorchFunctionMode):
             Tensor.cpu: lambda tensor, **_: moved(tensor, there=False),
             Tensor.to: to,
             Tensor.numpy: numpy,
+            Tensor.tolist: lambda tensor: moved(tensor, there=False).tolist(),
             Tensor.pin_memory: pinned,
             Tensor.is_pinned: lambda tensor, *_: getattr(storage_of(tensor), "pinned", False),
         }
@@ -164,8 +197,8 @@ def moved(tensor: Tensor, *, there: bool) -> Tensor:
     """A copy on the other device, or the tensor itself."""
     if there == is_there(tensor):
         return tensor
-    if Graph.capturing and there:
-        raise RuntimeError(f"{CAPTURING} (a copy from the host)")
+    if Graph.capturing:
+        raise RuntimeError(f"{CAPTURING} (a copy between host and device)")
     with torch._C.DisableTorchFunction():
         copy = tensor.clone()
     return put(copy, there=there)
@@ -203,6 +236,12 @@ def pinned(tensor: Tensor, *_: Any) -> Tensor:
     return copy
 
 
+def synchronize(*_: Any) -> None:
+    """Nothing to wait for."""
+    if Graph.capturing:
+        raise RuntimeError(f"{CAPTURING} (a wait)")
+
+
 class Stream:
     """Work on it is done at once."""
 
@@ -214,6 +253,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Nothing to wait for."""
+        synchronize()
 
     def wait_stream(self, other: Stream) -> None:
         """Nothing to wait for."""
@@ -267,7 +307,6 @@ def _cuda() -> dict[str, Any]:
     quiet = (
         "_lazy_init",
         "init",
-        "synchronize",
         "set_device",
         "empty_cache",
         "reset_peak_memory_stats",
@@ -275,6 +314,7 @@ def _cuda() -> dict[str, Any]:
     )
     return {
         **{name: (lambda *_: None) for name in (*quiet, "set_rng_state")},  # dynamo wants each to be another
+        "synchronize": synchronize,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "is_bf16_supported": lambda *_: True,
@@ -308,5 +348,9 @@ def pretended_gpu(patch: Any) -> Iterator[torch.device]:
     patch.setattr(Tensor, "record_stream", lambda tensor, stream: None)  # which wants a stream of torch's own
     patch.setattr(torch.accelerator, "current_stream", torch.cuda.current_stream)
     patch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
-    with Kernels(), Tensors():
-        yield GPU
+    stored._constants.cache_clear()  # by device: not the real one's, and not for it
+    try:
+        with Kernels(), Tensors():
+            yield GPU
+    finally:
+        stored._constants.cache_clear()

@@ -5,7 +5,7 @@ import torch
 
 from perfgate.measure.check import check_same_result
 from tests.workloads.contract import Tiny, ways
-from workloads import MLP, NotInEffect, ResNet18, Transformer, Unsuitable
+from workloads import MLP, NotInEffect, ResNet18, ResNet50, Transformer, Unsuitable
 from workloads.models import CATALOGUE as WORKLOADS
 from workloads.optimizations import (
     AMP,
@@ -225,3 +225,15 @@ def test_the_scaler_counts_the_steps_it_skips():
     step.parts.backward = backward
     step.run()
     assert step.counts()["skipped_scaler_steps"] == 1
+
+
+def test_pruning_without_torch_pruning_says_what_to_install(monkeypatch):
+    """And fails nothing."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install torch-pruning" in ChannelPruning(0.5).unsuitable(ResNet18(), CPU)
+
+
+def test_the_branches_of_resnet_50_start_small():
+    """Or bfloat16 turns its first gradients away, and no compiled step could be compared."""
+    scales = {float(each.weight[0]) for name, each in ResNet50().model().named_modules() if name.endswith("bn3")}
+    assert scales == {pytest.approx(0.1)}

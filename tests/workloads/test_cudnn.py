@@ -6,7 +6,9 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from perfgate.measure.counters import count_eager, count_uncompiled
 from workloads import MLP, NotInEffect
+from workloads.apart import OwnThread
 from workloads.comparison import Comparison
 from workloads.optimizations import AMP, CudnnBenchmark, CudnnDeterministic, OwnPlans
 
@@ -84,6 +86,32 @@ def test_the_result_is_the_plain_steps(no_device, method):
     with pytest.raises(NotInEffect, match="no step ran"):
         OwnPlans().proof(type("", (), {"parts": built(MLP().train_step()).parts}))
     assert step.proof({}) == {"own-plans": "each step ran in a thread of its own"}
+
+
+def test_gradients_are_on_where_the_caller_has_them_on(no_device):
+    """Grad mode is kept per thread."""
+    thread = OwnThread(CPU)
+    with torch.no_grad():
+        assert thread.call(torch.is_grad_enabled) is False
+    assert thread.call(torch.is_grad_enabled) is True
+
+
+def test_the_thread_is_on_its_device(monkeypatch):
+    """Or all would run on the first GPU."""
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "device", lambda device: chosen.append(device) or nullcontext())
+    OwnThread(torch.device("cuda", 3)).call(lambda: None)
+    assert chosen == [torch.device("cuda", 3)]
+
+
+def test_its_operators_are_counted(no_device):
+    """Torch's profiler does not see those of other threads; the same step in this one has as many."""
+    step = built(MLP().train_step(OwnPlans()))
+    step.run()
+    counts = count_uncompiled(step.run_uncompiled)
+    plain = built(MLP().train_step())
+    plain.run()
+    assert counts.operators == count_eager(plain.run).operators
 
 
 def test_an_error_comes_back_from_the_thread(no_device):

@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
@@ -12,7 +13,9 @@ import torch
 from workloads import MLP, NotInEffect, Optimization, Unsuitable, ladder, timing
 from workloads.__main__ import main
 from workloads.commands.ladder import KINDS, describe
+from workloads.ladder import Rung
 from workloads.optimizations import AMP, CATALOGUE, Compile, CudnnBenchmark
+from workloads.steps import Step
 from workloads.timing import Interval, median_interval
 
 CPU = torch.device("cpu")
@@ -258,11 +261,59 @@ class TestCommand:
         monkeypatch.setattr(ladder, "median_seconds", lambda *arguments: 0.5)
         monkeypatch.setattr(ladder, "side_by_side", lambda *arguments: Interval(low=1, median=1, high=1))
         best = ladder.summit(SMALL, "inference", [Named("quick")], CPU, 0.01)
-        layers = [each for each in SMALL.model().modules() if isinstance(each, torch.nn.Linear)]
+        layers = self.layers()
         flops = sum(2 * 4 * each.in_features * each.out_features for each in layers)
         assert best.flops_per_second == 2 * flops
         assert best.utilization == 2 * flops / 1e6
         assert (best.samples_per_second, best.precision) == (8.0, "float32")
+
+    def layers(self):
+        """Of the small workload."""
+        return [each for each in SMALL.model().modules() if isinstance(each, torch.nn.Linear)]
+
+    def test_utilization_in_training(self, monkeypatch):
+        """Two products more per layer, but the first, whose input needs no gradient; in the stack's precision."""
+        asked = []
+        peaks = SimpleNamespace(flops_per_second={"bfloat16": 1e6})
+        monkeypatch.setattr(ladder, "measured_peaks", lambda device, precisions: asked.extend(precisions) or peaks)
+        monkeypatch.setattr(ladder, "median_seconds", lambda *arguments: 1.0)
+        monkeypatch.setattr(ladder, "side_by_side", lambda *arguments: Interval(low=1, median=1, high=1))
+        best = ladder.summit(SMALL, "train", [AMP()], CPU, 0.01)
+        flops = [2 * 4 * each.in_features * each.out_features for each in self.layers()]
+        assert best.flops_per_second == 3 * sum(flops) - flops[0]
+        assert asked == ["bfloat16"]
+
+    def test_what_left_the_stack_is_not_in_the_best(self, capsys, monkeypatch):
+        """Neither in the line nor in what is measured."""
+        rungs = [
+            Rung(technique=CATALOGUE["sgd-foreach"], kept=True, reason=""),
+            Rung(
+                technique=CATALOGUE["sgd-fused"],
+                kept=True,
+                reason="",
+                instead_of=(CATALOGUE["sgd-foreach"],),
+            ),
+        ]
+        measured = []
+        monkeypatch.setattr(ladder, "climb", lambda *arguments, **named: iter(rungs))
+        monkeypatch.setattr(ladder, "summit", lambda workload, kind, stack, *rest: measured.extend(stack))
+        monkeypatch.setattr("workloads.commands.ladder.conclusion", lambda best: "")
+        assert main([*self.ARGUMENTS, "--candidates", "sgd-foreach,sgd-fused"]) == 0
+        assert "best stack: sgd-fused\n" in capsys.readouterr().out
+        assert list(map(str, measured)) == ["sgd-fused"]
+
+    def test_trying_algorithms_is_measured_in_threads_of_their_own(self, speeds, monkeypatch):
+        """Both steps, or the first to run would decide for both; other candidates stay in this thread."""
+        apart = []
+        monkeypatch.setattr(CudnnBenchmark, "unsuitable", lambda self, workload, device: None)
+        monkeypatch.setattr(torch.backends.cudnn, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device", nullcontext)
+        real = Step.run_apart
+        monkeypatch.setattr(Step, "run_apart", lambda self: apart.append(str(self).rpartition("/")[2]) or real(self))
+        monkeypatch.setitem(GAINS, "cudnn-benchmark", 2.0)
+        _, second = climbed(Named("slow"), CudnnBenchmark())
+        assert second.kept, second.reason
+        assert apart == ["plain", "cudnn-benchmark"]
 
     def test_the_command_has_the_ladders_kinds(self):
         """Which it names without loading torch."""

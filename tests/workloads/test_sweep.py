@@ -84,6 +84,10 @@ class TestLargestBatch:
         assert largest_batch(lambda size: tried.append(size) or True, start=48, limit=100) == 100
         assert max(tried) == 100
 
+    def test_the_largest_size_has_32_bit_indices(self):
+        """At the activations per sample of ResNet-18 on 32x32."""
+        assert LIMIT * 2**16 <= 2**31 - 1
+
     def test_not_even_one(self):
         """Said, with what to do."""
         with pytest.raises(Unsuitable, match="not even one sample fits"):

@@ -16,7 +16,7 @@ SIZES = {"cpu": (512, 4 * 2**20), "cuda": (4096, 64 * 2**20)}  # matrix side, fl
 
 
 def read_canary(device: torch.device) -> dict[str, float]:
-    """Median seconds of ``matmul`` (float32) and ``copy`` on ``device``; a few hundred milliseconds in all."""
+    """Median seconds of ``matmul`` (float32) and ``copy`` on ``device``; less than two seconds in all."""
     import torch
 
     side, floats = SIZES[device.type]

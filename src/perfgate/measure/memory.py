@@ -86,7 +86,9 @@ def cuda_peak(
     run()
     torch.cuda.synchronize(device)
     after = torch.cuda.memory_stats(device)
-    transient = after["requested_bytes.all.peak"] - before["requested_bytes.all.current"]
+    # cudaMallocAsync, which PYTORCH_ALLOC_CONF may choose, does not tell what was asked for
+    kind = "requested" if before["requested_bytes.all.current"] else "allocated"
+    transient = after[f"{kind}_bytes.all.peak"] - before[f"{kind}_bytes.all.current"]
     return PeakMemory(
         peak_bytes=resident + transient + sum(map(len, pools)),
         allocations=after["allocation.all.allocated"] - before["allocation.all.allocated"],

@@ -205,7 +205,8 @@ def _count(side: Side, found: Passes, plan: Plan, energy_windows: int) -> None:
         else:
             found.memory = host_peak(step.resident_tensors(), events)
         eager = count_uncompiled(step.run_uncompiled) if step.opaque else count_eager(step.run)  # leaves gradients
-        found.operators = count_operators(events) if step.opaque else eager.operators
+        # the profiler sees no operator of a captured graph, nor of another thread
+        found.operators = (count_operators(events) if step.opaque else None) or eager.operators
         found.flops, found.float32_flops = eager.flops, eager.float32_flops
         if plan.gpu and not plan.smoke:
             seconds = statistics.median(each.wall_seconds for each in side.timings)

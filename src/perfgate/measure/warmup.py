@@ -62,11 +62,12 @@ def warm_up(
 ) -> Warmup:
     """Call ``one_round`` (which returns its seconds) until steady and ``settled``; at least twice, whatever the budget.
 
-    ``settled`` is asked after rounds that look steady, and not before ``least_seconds``.
+    ``settled`` is asked after rounds that look steady, and not before ``least_seconds``, of which the budget is at
+    least twice as much.
     """
     durations: list[float] = []
     started = clock()
-    deadline, earliest = started + budget_seconds, started + least_seconds
+    deadline, earliest = started + max(budget_seconds, 2 * least_seconds), started + least_seconds
     steady = False
     while len(durations) < 2 or (not steady and clock() < deadline):
         durations.append(one_round())

@@ -6,13 +6,13 @@ from contextlib import nullcontext
 
 import torch
 
-from workloads.steps import TrainStep
+from workloads.steps import Step, TrainStep
 from workloads.workload import Unsuitable
 
 WARM_UP_RUNS = 2  # the first creates the optimizer's state, the second is as all that follow
 
 
-def counted_run(step: TrainStep) -> None:
+def counted_run(step: Step) -> None:
     """One run of the eager program, whose operators a dispatch mode can see."""
     with torch.compiler.set_stance("force_eager") if step.compiled else nullcontext():
         step.run_uncompiled()

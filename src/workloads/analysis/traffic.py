@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from workloads.analysis.counting import counted_run
-from workloads.steps import TrainStep
+from workloads.steps import Step
 
 _ALLOCATING = "aten::empty"  # and empty_like, empty_strided: memory is taken and nothing is written
 
@@ -104,7 +104,7 @@ def precision_of(tensors: Iterable[Tensor], *, convolution: bool = False) -> str
     return "tf32" if settings.fp32_precision == "tf32" else name
 
 
-def work_of(step: TrainStep) -> Work:
+def work_of(step: Step) -> Work:
     """Counted in one eager run of a built step."""
     with WorkCounter() as counter:
         counted_run(step)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WIDTH = 34  # of compile-max-autotune-no-cudagraphs, the longest name
 KINDS = ("train", "inference")  # as in workloads.ladder, which loads torch
-BUDGET_SECONDS = 4.0
+BUDGET_SECONDS = 4.0  # likewise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--candidates", metavar="A,B,...", help="to try in this order; default: all that leave the result as it is"
     )
     parser.add_argument(
-        "--seconds", type=float, default=BUDGET_SECONDS, metavar="S", help="for the rounds of each candidate"
+        "--seconds",
+        type=float,
+        default=BUDGET_SECONDS,
+        metavar="S",
+        help=f"for the rounds of each candidate; default: {BUDGET_SECONDS:g}",
     )
     choices.add_device(parser)
 
@@ -51,8 +55,11 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
             console.print(describe(rung), soft_wrap=True, markup=False)
             if rung.kept:
                 stack = [*(each for each in stack if each not in rung.instead_of), rung.technique]
-        best = ladder.summit(workload, arguments.kind, stack, device, arguments.seconds) if stack else None
-        console.print(conclusion(best), soft_wrap=True, markup=False)
+        names = ",".join(map(str, stack))
+        console.print(f"best stack: {names}" if stack else "nothing pays: the plain step is the best", soft_wrap=True)
+        if stack:
+            best = ladder.summit(workload, arguments.kind, stack, device, arguments.seconds)
+            console.print(conclusion(best), soft_wrap=True, markup=False)
 
 
 def describe(rung: Rung) -> str:
@@ -64,12 +71,9 @@ def describe(rung: Rung) -> str:
     return f"{rung.technique!s:<{WIDTH}}  {gain:<22}  {total:>10}  {said}"
 
 
-def conclusion(best: Summit | None) -> str:
-    """The best stack, and what it reaches."""
-    if best is None:
-        return "nothing pays: the plain step is the best"
+def conclusion(best: Summit) -> str:
+    """What the best stack reaches."""
     return (
-        f"best stack: {','.join(map(str, best.stack))}\n"
         f"{best.speedup} over plain, {best.samples_per_second:,.0f} samples/s\n"
         f"{best.flops_per_second / 1e12:,.3g} TFLOP/s of the model, {best.utilization:.1%} of the fastest "
         f"{best.precision} matrix product here, {best.peak_flops_per_second / 1e12:,.3g} TFLOP/s (MFU)"

@@ -12,7 +12,7 @@ from workloads.models.images import ImageClassifier
 BRANCH_SCALE = 0.1
 """Of the last batch norm of each branch of ResNet-50. Torchvision starts it at 1, and in training mode rounding to
 bfloat16 then turns the first gradients away (cosine 0.14, batch of 16): nothing could be compared. Goyal et al. 2017
-(arXiv:1706.02677) start it at 0, where the branches' convolutions get no gradient at all. Speed does not change."""
+(arXiv:1706.02677) start it at 0, where the branches' convolutions get no gradient at all. Operators stay the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class ResNet50(ImageClassifier):
     classes: int = 1000
 
     def model(self) -> nn.Module:
-        """As published, with bottleneck blocks."""
+        """With bottleneck blocks, as published but for the start of its branches."""
         model: nn.Module = torchvision.models.resnet50(num_classes=self.classes)
         for module in model.modules():
             if isinstance(module, Bottleneck):

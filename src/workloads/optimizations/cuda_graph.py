@@ -57,7 +57,7 @@ class CudaGraph(Optimization):
         return replay
 
     def proof(self, seen: Observation) -> str:
-        """One graph launch, and no other than those of random seeds, where they are counted."""
+        """One graph launch, and at most the two that may write a random seed, where they are counted."""
         if not seen.parts.notes.get(self.name):
             raise NotInEffect("no graph was captured")
         graphs = seen.counts.get("graph_launches", 1)

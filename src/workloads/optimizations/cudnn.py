@@ -1,7 +1,6 @@
 """cuDNN's choice of algorithms: tried on the first call, or only those that give the same bits every time."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from workloads.apart import OwnThread
 from workloads.workload import Call, NotInEffect, Observation, Optimization, Parts, Tolerance, Workload
 
 
@@ -71,11 +71,9 @@ class CudnnDeterministic(CudnnFlag):
 
 @dataclass(frozen=True)
 class OwnPlans(Optimization):
-    """Steps in a thread of their own, with backward in it, so that cuDNN's plans are neither found nor left behind.
+    """Steps in a thread of their own, with backward in it: each side finds its own cuDNN plans, see ``apart.py``.
 
-    Torch keeps the algorithm of each shape per thread and does not ask whether it was tried or guessed: whichever twin
-    comes first would decide for both, and for the benchmarks after them. Handing a step over costs the same on both
-    sides.
+    Handing a step over costs the same on both sides.
     """
 
     name: ClassVar[str] = "own-plans"
@@ -100,11 +98,11 @@ class OwnPlans(Optimization):
 
     def wrap(self, parts: Parts, call: Call, optimizer: torch.optim.Optimizer | None) -> Call:
         """Hand each step over and wait until it was launched."""
-        thread = ThreadPoolExecutor(1, thread_name_prefix=self.name)
+        thread = OwnThread(parts.device)
 
         def handed_over() -> Tensor:
             parts.notes[self.name] = True
-            return thread.submit(_alone, call, parts.device, torch.is_grad_enabled()).result()
+            return thread.call(call)
 
         return handed_over
 
@@ -113,9 +111,3 @@ class OwnPlans(Optimization):
         if not seen.parts.notes.get(self.name):
             raise NotInEffect("no step ran in a thread of its own")
         return "each step ran in a thread of its own"
-
-
-def _alone(call: Callable[[], Tensor], device: torch.device, grad: bool) -> Tensor:  # noqa: FBT001 - handed over
-    """The step as its caller would run it, without the autograd threads that all steps share."""
-    with torch.cuda.device(device), torch.set_grad_enabled(grad), torch.autograd.set_multithreading_enabled(mode=False):
-        return call()

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from workloads.apart import OwnThread
 from workloads.observation import OperatorNames, observe_activations
 from workloads.workload import (
     Call,
@@ -235,6 +236,11 @@ class Step:
         for each in self.optimizations:
             if not (each.compiled or each.opaque):
                 self._uncompiled_call = each.wrap(self.parts, self._uncompiled_call, optimizer)
+
+    def run_apart(self) -> None:
+        """Let :meth:`run` do its work in a thread of its own, until the next build."""
+        thread, call = OwnThread(self.parts.device), self.call
+        self._call = lambda: thread.call(call)
 
     def outcome(self) -> Outcome:
         """What one step from the initial state computes; the state is initial again afterwards."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from perfgate.errors import WrongResult
+from perfgate.measure import check
 from perfgate.measure.check import check_same_result
 
 TIGHT = SimpleNamespace(norm_ratio=0.01, cosine=0.999, relative_error=1e-3)
@@ -68,3 +69,25 @@ def test_identical_means_equal():
     with pytest.raises(WrongResult, match="1 of 3 values differ"):
         other = Outcome("identical", {"a": torch.tensor([3.0, 4.5]), "b": DELTA["b"]})
         check_same_result(other, scaled(1, "identical"), TIGHT)
+
+
+def test_every_piece_counts(monkeypatch):
+    """A difference in the last of them is seen, and a norm is that of all."""
+    monkeypatch.setattr(check, "PIECE", 2)
+    last = Outcome("identical", {"a": torch.arange(5)})
+    other = Outcome("identical", {"a": torch.tensor([0, 1, 2, 3, 5])})
+    with pytest.raises(WrongResult, match="1 of 5 values differ"):
+        check_same_result(other, last, TIGHT)
+    assert check._sums(last, last).ours == pytest.approx(30**0.5)
+
+
+def test_sums_are_made_in_double_precision():
+    """In float32, the sum of so many squares would stand still at 2 to the 24th."""
+    ones = Outcome("outputs", {"a": torch.ones(2**25)})
+    assert check._sums(ones, ones).ours == 2**12.5
+
+
+def test_nothing_to_compare_with_is_compared():
+    """A tensor without values agrees with another."""
+    empty = Outcome("identical", {"a": torch.ones(0)})
+    assert check_same_result(empty, empty, TIGHT) == "all 0 values equal"

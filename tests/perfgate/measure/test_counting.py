@@ -6,7 +6,7 @@ from torch import nn
 
 from perfgate.errors import MeasurementError
 from perfgate.measure import profiled
-from perfgate.measure.counters import compile_counts, count_eager, scalar_reads
+from perfgate.measure.counters import compile_counts, count_eager, count_uncompiled, scalar_reads
 from perfgate.measure.memory import cuda_peak, forget_workspaces, host_peak, resident_bytes
 from perfgate.measure.profiled import (
     MARK,
@@ -147,7 +147,8 @@ def test_the_pools_of_captured_graphs_count_as_a_whole(monkeypatch):
     gradient, beside = torch.empty(100), torch.empty(10)
     segments = [
         {"device": 0, "address": 1, "total_size": 5, "segment_pool_id": (0, 0)},
-        {"device": 0, "address": gradient.data_ptr(), "total_size": 700, "segment_pool_id": (0, 1)},
+        {"device": 0, "address": gradient.data_ptr(), "total_size": 400, "segment_pool_id": (0, 1)},
+        {"device": 0, "address": 9, "total_size": 300, "segment_pool_id": (0, 1)},
         {"device": 1, "address": beside.data_ptr(), "total_size": 900, "segment_pool_id": (0, 2)},
     ]
     stats = {"requested_bytes.all.current": 5, "requested_bytes.all.peak": 8, "allocation.all.allocated": 7}
@@ -216,6 +217,41 @@ def test_device_work_is_counted_between_the_marks():
         "copies_to_device": 1,
         "copies_to_host": 1,
     }
+
+
+def test_a_profile_is_checked_on_a_gpu_only(monkeypatch):
+    """Here the GPU is one in name."""
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    assert profile_step(lambda: None, CPU)
+    with pytest.raises(MeasurementError, match="no CUDA call"):
+        profile_step(lambda: None, torch.device("cuda", 0))
+
+
+def test_an_allocator_that_does_not_tell_what_was_asked_for(monkeypatch):
+    """Then it is what it allocated."""
+    readings = iter(
+        {
+            "requested_bytes.all.current": 0,
+            "allocated_bytes.all.current": 10,
+            "allocated_bytes.all.peak": peak,
+            "allocation.all.allocated": 0,
+        }
+        for peak in (90, 30)
+    )
+    for name in ("empty_cache", "synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda _: next(readings))
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda _: 0)
+    assert cuda_peak(lambda: None, list, torch.device("cuda", 0)).peak_bytes == 20
+
+
+def test_cudnn_tries_nothing_while_operators_are_counted(monkeypatch):
+    """Its plans would be found by whatever runs in this thread afterwards."""
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    seen = []
+    count_uncompiled(lambda: seen.append(torch.backends.cudnn.benchmark))
+    assert seen == [False]
+    assert torch.backends.cudnn.benchmark
 
 
 def test_the_profiler_is_attached_once_and_on_a_gpu_only(monkeypatch):

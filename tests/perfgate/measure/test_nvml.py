@@ -275,3 +275,14 @@ def test_the_real_bindings_still_have_what_is_used():
     constants = {name for name in vars(FakeNVML) if re.fullmatch("NVML_[A-Z_]+", name)}
     assert not made_up
     assert {name for name in constants if getattr(pynvml, name) != getattr(FakeNVML, name)} == set()
+
+
+def test_a_driver_too_old_for_a_call_makes_its_value_unknown():
+    """Newer libraries raise what is no error of NVML."""
+
+    class Mismatch(Exception):
+        pass
+
+    library = FakeNVML(nvmlDeviceGetTotalEnergyConsumption=Mismatch("driver too old"))
+    library.NVMLLibraryMismatchError = Mismatch
+    assert Gpu(library, "x").energy_joules() is None

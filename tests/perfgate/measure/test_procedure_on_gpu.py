@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import statistics
 
 import pytest
 import torch
@@ -72,6 +73,49 @@ def test_an_added_item_is_counted(plan):
     assert record.measurement("scalar_reads").values == (1,)
 
 
+def test_the_order_and_the_length_of_passes(plan, monkeypatch):
+    """Attached first; warm for long enough; memory before the eager count, whose gradients would stay; energy last."""
+    log = []
+
+    def noted(name, real):
+        def call(*arguments, **named):
+            log.append((name, arguments, named))
+            return real(*arguments, **named)
+
+        return call
+
+    for name in ("attach", "warm_up", "cuda_peak", "count_eager", "energy_per_step"):
+        monkeypatch.setattr(procedure, name, noted(name, getattr(procedure, name)))
+    monkeypatch.setitem(procedure.LEAST_SECONDS, "cuda", 0.0015)
+    record = measured(plan, TINY.train_step(AMP()))
+    assert [name for name, *_ in log] == ["attach", "warm_up", "cuda_peak", "count_eager", "energy_per_step"]
+    by_name = {name: (arguments, named) for name, arguments, named in log}
+    assert by_name["warm_up"][1]["least_seconds"] == 0.0015
+    assert by_name["cuda_peak"][1] == {"graphs": False}
+    seconds = statistics.median(record.measurement("wall_seconds").values)
+    assert by_name["energy_per_step"][0][3] == pytest.approx(seconds, rel=0.5)  # its timings have the warm-up's, too
+
+
+def test_graphs_pools_are_asked_for_where_a_step_may_have_some(plan, monkeypatch):
+    """And operators are those of the step without its graph, of which the profiler sees none."""
+    asked = []
+    real = procedure.cuda_peak
+    monkeypatch.setattr(procedure, "cuda_peak", lambda *a, graphs: asked.append(graphs) or real(*a, graphs=graphs))
+    monkeypatch.setattr(procedure, "profile_step", launching)
+    record = measured(plan, TINY.train_step(CudaGraph()), TINY.train_step())
+    assert asked == [True, False]
+    assert record.evidence["cuda-graph"] == "one graph launch per step"
+    assert record.measurement("operators").values[0] > 0
+
+
+def launching(run, device):
+    """A profile in which the step launches a graph, and dispatches nothing."""
+    events = profile_step(run, CPU)
+    start, _ = span(events)
+    kept = [each for each in events if not each.name.startswith("aten::")]
+    return [*kept, Event("cudaGraphLaunch", "host", start, start + 1)]
+
+
 def test_a_step_leaves_nothing_behind(plan, monkeypatch):
     """Workspaces are freed once the steps are released, also after a failure."""
     log = []
@@ -87,16 +131,7 @@ def test_a_step_leaves_nothing_behind(plan, monkeypatch):
     assert log[-2:] == ["release", "cuda"]
 
 
-def test_a_graph_that_was_not_launched_is_not_in_effect(plan, monkeypatch):
+def test_a_graph_that_was_not_launched_is_not_in_effect(plan):
     """Its proof asks for the launches that were counted inside the step."""
     with pytest.raises(NotInEffect, match="0 graph launches"):
         measured(plan, TINY.train_step(CudaGraph()), TINY.train_step())
-
-    def launching(run, device):
-        events = profile_step(run, CPU)
-        start, _ = span(events)
-        return [*events, Event("cudaGraphLaunch", "host", start, start + 1)]
-
-    monkeypatch.setattr(procedure, "profile_step", launching)
-    record = measured(plan, TINY.train_step(CudaGraph()), TINY.train_step())
-    assert record.evidence["cuda-graph"] == "one graph launch per step"

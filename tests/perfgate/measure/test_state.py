@@ -34,6 +34,11 @@ CHANGES = {
 }
 
 
+def test_every_setting_is_tried_here():
+    """And none is left out of the guard unnoticed."""
+    assert SETTINGS.keys() == CHANGES.keys()
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_each_leak_is_named_and_undone(name):
     """So that the next benchmark starts clean."""
