@@ -163,6 +163,7 @@ def test_public_names_are_there_before_their_first_use():
     """And a name that is not public is an error as anywhere."""
     assert set(workloads.__all__) <= set(dir(workloads))
     assert all(getattr(workloads, name) is not None for name in workloads.__all__)
+    assert workloads.models.MLP is workloads.MLP
     with pytest.raises(AttributeError, match="has no attribute 'Turbo'"):
         workloads.Turbo  # noqa: B018
 
