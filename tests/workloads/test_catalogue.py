@@ -236,4 +236,4 @@ def test_pruning_without_torch_pruning_says_what_to_install(monkeypatch):
 def test_the_branches_of_resnet_50_start_small():
     """Or bfloat16 turns its first gradients away, and no compiled step could be compared."""
     scales = {each.weight[0].item() for name, each in ResNet50().model().named_modules() if name.endswith("bn3")}
-    assert scales == {pytest.approx(0.1)}
+    assert [round(each, 6) for each in scales] == [0.1]
