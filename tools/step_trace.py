@@ -92,11 +92,11 @@ def main() -> None:
     """Trace, trim, write, and refuse what is too large for git."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("out", type=Path, help="file to write, .json.gz")
-    choices.add_workload(parser)
+    choices.add_workload(parser, data="synthetic")
     choices.add_optimizations(parser)
     choices.add_device(parser)
     arguments = parser.parse_args()
-    workload, device = choices.subject(arguments, data="synthetic")
+    workload, device = choices.subject(arguments)
     step = workload.train_step(*choices.choose_optimizations(arguments.optimizations))
     found = traced(step, device)
     document = {

@@ -31,14 +31,18 @@ OPTIONS = {
 """What this command line has for the variables that messages name, and for an argument of torchvision's."""
 
 
-def add_workload(parser: argparse.ArgumentParser, *, default: str = "resnet18-cifar-tv") -> None:
-    """Options that name a workload and its data."""
+def add_workload(
+    parser: argparse.ArgumentParser, *, default: str = "resnet18-cifar-tv", data: str | None = None
+) -> None:
+    """Options that name a workload and its data; ``data`` is the source where none is named."""
     known = f"{one_of(NAMES)}; or your own as module:NAME; default: {default}"
     parser.add_argument("--workload", default=default, metavar="NAME", help=known)
     parser.add_argument(
         "--data",
         metavar="SOURCE",
-        help=f"{USUAL_DATA} (built in), photos, cifar10, synthetic; default: {USUAL_DATA}, or what the workload has",
+        default=data,
+        help=f"{USUAL_DATA} (built in), photos, cifar10, synthetic; "
+        f"default: {data or f'{USUAL_DATA}, or what the workload has'}",
     )
     parser.add_argument(
         "--data-folder", metavar="DIR", help="folder that holds cifar-10-batches-py; also PERFGATE_DATA"
@@ -135,14 +139,14 @@ def choose_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
-def subject(arguments: argparse.Namespace, *, data: str | None = None) -> tuple[Workload, torch.device]:
-    """The workload and the device asked for, after the data folder; ``data`` is the source where none was named.
+def subject(arguments: argparse.Namespace) -> tuple[Workload, torch.device]:
+    """The workload and the device asked for, after the data folder.
 
     Raises:
         Unsuitable: where there is no such workload, or no such device.
     """
     use_data_folder(arguments)
-    workload = choose_workload(arguments.workload, arguments.data or data, arguments.batch_size)
+    workload = choose_workload(arguments.workload, arguments.data, arguments.batch_size)
     return workload, choose_device(arguments.device)
 
 

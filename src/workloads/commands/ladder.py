@@ -20,8 +20,7 @@ BUDGET_SECONDS = 4.0  # likewise
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    choices.add_workload(parser)
-    parser.set_defaults(data=None)
+    choices.add_workload(parser, data="synthetic")
     parser.add_argument("--kind", default="train", choices=KINDS, help="of step; default: train")
     parser.add_argument(
         "--candidates", metavar="A,B,...", help="to try in this order; default: all that leave the result as it is"
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     """Climb, printing a line per candidate, and at the end the stack with its speedup over plain."""
     from workloads import ladder
 
-    workload, device = choices.subject(arguments, data="synthetic")
+    workload, device = choices.subject(arguments)
     choices.above_zero("--seconds", arguments.seconds)
     asked = None if arguments.candidates is None else choices.choose_optimizations(arguments.candidates)
     candidates = ladder.default_candidates(arguments.kind) if asked is None else list(asked)
