@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perfgate.errors import PerfgateError
-from perfgate.stash import BROKEN, COLLECTED, DESELECTED, FAILURE, GATE, LIMITS, VERDICTS
+from perfgate.stash import BROKEN, COLLECTED, DESELECTED, FAILURE, GATE, GROUPS, LIMITS, VERDICTS
 
 if TYPE_CHECKING:
     from perfgate.gate import Gate
     from perfgate.results.record import Run
+    from perfgate.scope import Scope
     from perfgate.verdict.verdicts import Verdict
 
 
@@ -53,6 +54,8 @@ def finish(session: pytest.Session, gate: Gate, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
     config.stash[VERDICTS] = verdicts
+    if not silent:
+        gate.remarks += _idle_limits(gate, found, collected | deselected, config.stash[GROUPS])
     _judged(session, gate, verdicts)
 
 
@@ -63,6 +66,18 @@ def _finish(gate: Gate, scope: dict[str, Any], missing: set[str], *, interrupted
     except KeyboardInterrupt:
         gate.again = None
         return gate.finish(scope, missing, interrupted=True)
+
+
+def _idle_limits(gate: Gate, scope: Scope, names: Collection[str], groups: frozenset[str]) -> list[str]:
+    from perfgate.idle import Suite, idle_limits
+
+    records = gate.harvest.records
+    suite = Suite(
+        names=names,
+        groups=groups | {each.group for each in records},  # a test may also put itself into one
+        metrics={each.metric for record in records for each in record.measurements},
+    )
+    return list(idle_limits(gate.settings, suite, scope))
 
 
 def _judged(session: pytest.Session, gate: Gate, verdicts: Sequence[Verdict]) -> None:

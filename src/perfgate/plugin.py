@@ -20,11 +20,13 @@ from perfgate.stash import (
     DESELECTED,
     FAILURE,
     GATE,
+    GROUPS,
     LIMITS,
     OWN_CACHE,
     RECORD,
     TERMINAL,
     VERDICTS,
+    group_of,
     is_benchmark,
     is_worker,
 )
@@ -58,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[OWN_CACHE] = "TORCHINDUCTOR_CACHE_DIR" in os.environ  # asked now: inductor sets it once imported
     config.stash[VERDICTS] = []
     config.stash[DESELECTED] = set()
-    config.stash[COLLECTED] = frozenset()
+    config.stash[COLLECTED] = config.stash[GROUPS] = frozenset()
     config.stash[BROKEN] = False
     try:
         gate = config.stash[GATE] = _make_gate(config)
@@ -139,6 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     benchmarks = [item for item in items if is_benchmark(item)]
     gate = config.stash[GATE]
     config.stash[COLLECTED] = frozenset(item.nodeid for item in benchmarks)
+    config.stash[GROUPS] = frozenset(map(group_of, benchmarks))
     if config.option.collectonly or config.option.perfgate_turns is not None:
         return
     try:

@@ -25,10 +25,14 @@ class Scope:
             for prefix in self.prefixes
         )
 
+    @property
+    def full(self) -> bool:
+        """Whether the whole suite ran: no file was picked and nothing deselected."""
+        return not (self.deselected or self.narrowed) and not any(".py" in prefix for prefix in self.prefixes)
+
     def as_dict(self) -> dict[str, Any]:
-        """For the run: the whole suite ran where no file was picked and nothing deselected."""
-        full = not (self.deselected or self.narrowed) and not any(".py" in prefix for prefix in self.prefixes)
-        return {"args": list(self.prefixes), "deselected": self.deselected, "full": full}
+        """For the run."""
+        return {"args": list(self.prefixes), "deselected": self.deselected, "full": self.full}
 
 
 def of(args: Sequence[str], invoked_in: Path, root: Path, *, deselected: int, narrowed: bool = False) -> Scope:

@@ -95,8 +95,13 @@ class Settings:
 
     def _of_benchmark(self, name: str) -> Table:
         """The table whose key fits ``name`` most closely."""
-        fitting = [key for key in self.benchmarks if name == key or name.startswith(tuple(key + end for end in ENDS))]
+        fitting = [key for key in self.benchmarks if fits(key, name)]
         return self.benchmarks[max(fitting, key=len)] if fitting else {}
+
+
+def fits(key: str, name: str) -> bool:
+    """Whether ``key`` is the node id ``name``, or a beginning of it that ends where a part of it ends."""
+    return name == key or name.startswith(tuple(key + end for end in ENDS))
 
 
 def _check_range(where: str, value: float, *, is_alpha: bool) -> None:

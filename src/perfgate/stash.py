@@ -22,6 +22,8 @@ FAILURE: pytest.StashKey[str] = pytest.StashKey()
 DESELECTED: pytest.StashKey[set[str]] = pytest.StashKey()
 COLLECTED: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 """Ids of the benchmarks that belong to the session, those that need not run again included."""
+GROUPS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+"""Those of the benchmarks."""
 BROKEN: pytest.StashKey[bool] = pytest.StashKey()
 """Whether files could not be collected."""
 OWN_CACHE: pytest.StashKey[bool] = pytest.StashKey()
@@ -38,6 +40,12 @@ def is_worker(config: pytest.Config) -> bool:
 def is_benchmark(item: pytest.Item) -> bool:
     """Whether a test measures."""
     return bool({"measure", "benchmark"} & set(getattr(item, "fixturenames", ())))
+
+
+def group_of(item: pytest.Item) -> str:
+    """The group a benchmark was put into."""
+    marker = item.get_closest_marker("benchmark")
+    return str(marker.kwargs.get("group") or "") if marker else ""
 
 
 def say(config: pytest.Config, text: str) -> None:

@@ -21,7 +21,7 @@ from perfgate import deaths
 from perfgate.deaths import Death
 from perfgate.errors import PerfgateError, UnsavableRun
 from perfgate.shares import LOCKED, Share, environment_of
-from perfgate.stash import COLLECTED, DESELECTED, FAILURE, say
+from perfgate.stash import COLLECTED, DESELECTED, FAILURE, GROUPS, say
 from perfgate.verdict.verdicts import Verdict, unjudged
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class ControllerHooks:
     def _hear_about(self, about: Mapping[str, Any]) -> None:
         stash = self._config.stash
         stash[COLLECTED] = stash[COLLECTED].union(about["collected"])
+        stash[GROUPS] = stash[GROUPS].union(about["groups"])
         stash[DESELECTED].update(about["deselected"])
         if not about["save"]:
             self._gate.save_nothing()
@@ -226,9 +227,11 @@ class WorkerHooks:
         if events:
             report.perfgate_events = events  # type: ignore[attr-defined]
             if not self._told:
-                collected, deselected = self._config.stash[COLLECTED], self._config.stash[DESELECTED]
+                stash = self._config.stash
+                collected, groups, deselected = stash[COLLECTED], stash[GROUPS], stash[DESELECTED]
                 about = {
                     "collected": sorted(collected),
+                    "groups": sorted(groups),
                     "deselected": sorted(deselected),
                     "save": self._gate.wishes.save,
                 }

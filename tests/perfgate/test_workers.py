@@ -11,7 +11,7 @@ from perfgate.deaths import Death
 from perfgate.errors import UnsavableRun
 from perfgate.harvest import Harvest
 from perfgate.shares import VARIABLE
-from perfgate.stash import COLLECTED, DESELECTED, FAILURE
+from perfgate.stash import COLLECTED, DESELECTED, FAILURE, GROUPS
 from perfgate.verdict.verdicts import unjudged
 from perfgate.workers import RESTARTS, ControllerHooks, WorkerHooks
 from tests.conftest import PROCESS, record
@@ -34,7 +34,7 @@ def gate():
 def config():
     """pytest's, with nothing but a scheduler."""
     made = Mock(stash=pytest.Stash(), option=SimpleNamespace(maxworkerrestart=None))
-    made.stash[COLLECTED], made.stash[DESELECTED] = frozenset(), set()
+    made.stash[COLLECTED], made.stash[GROUPS], made.stash[DESELECTED] = frozenset(), frozenset(), set()
     made.distributed = SimpleNamespace(shouldstop=False, nodemanager=Mock())
     made.pluginmanager.get_plugin.side_effect = {"dsession": made.distributed}.get
     return made
@@ -136,16 +136,16 @@ def test_what_a_worker_measured_comes_with_the_report(worker, controller, gate):
 
 def test_what_was_collected_is_told_once(worker, controller, config, gate):
     """With the first numbers."""
-    config.stash[COLLECTED], config.stash[DESELECTED] = frozenset({A}), {"b"}
+    config.stash[COLLECTED], config.stash[GROUPS], config.stash[DESELECTED] = frozenset({A}), frozenset({"amp"}), {"b"}
     sent = []
     for _ in range(2):
         gate.harvest.start(A)
         sent.append(report())
         worker.pytest_runtest_logreport(sent[-1])
     assert [hasattr(each, "perfgate_session") for each in sent] == [True, False]
-    config.stash[COLLECTED], config.stash[DESELECTED] = frozenset(), set()
+    config.stash[COLLECTED], config.stash[GROUPS], config.stash[DESELECTED] = frozenset(), frozenset(), set()
     controller.pytest_runtest_logreport(sent[0])
-    assert (config.stash[COLLECTED], config.stash[DESELECTED]) == ({A}, {"b"})
+    assert (config.stash[COLLECTED], config.stash[GROUPS], config.stash[DESELECTED]) == ({A}, {"amp"}, {"b"})
 
 
 @pytest.mark.parametrize("event", ['{"event": "fly"}', '{"event": "record", "key": "k", "record": {}, "stock": null}'])
@@ -217,11 +217,11 @@ def test_a_test_that_no_worker_lives_to_begin_is_told(controller, gate):
 
 def test_what_is_a_benchmark_may_be_told_after_it_crashed(controller, gate, config):
     """Other tests that crash are none of perfgate's business."""
-    config.stash[COLLECTED] = frozenset()
+    config.stash[COLLECTED] = config.stash[GROUPS] = frozenset()
     controller._crashes[A] = unjudged(A, "crashed", "because")
     controller._enter_crashes()
     assert not gate.harvest.outcomes
-    about = json.dumps({"collected": [A], "deselected": [], "save": True})
+    about = json.dumps({"collected": [A], "groups": [], "deselected": [], "save": True})
     controller.pytest_runtest_logreport(report(perfgate_session=about))
     assert gate.harvest.outcomes[A].code == "crashed"
 
