@@ -12,7 +12,7 @@ import torch
 
 from workloads import MLP, NotInEffect, Optimization, Unsuitable, ladder, timing
 from workloads.__main__ import main
-from workloads.commands.ladder import KINDS, describe
+from workloads.commands.ladder import KINDS, beside, describe
 from workloads.ladder import Rung
 from workloads.optimizations import AMP, CATALOGUE, Compile, CudnnBenchmark
 from workloads.steps import Step
@@ -157,7 +157,8 @@ class TestClimb:
             ("sgd-fused+other", "sgd-fused") if kept else ("sgd-foreach+other", "sgd-foreach"),
         ]
         assert third.total == 1.5 * 2.0 * (gain if kept else 1)
-        assert describe(second).endswith("kept in place of sgd-foreach" if kept else "slower in place of sgd-foreach")
+        said = "kept, 2.40x over plain, in place of sgd-foreach" if kept else "slower, in place of sgd-foreach"
+        assert describe(second).endswith(said)
 
     def test_a_gain_must_be_certain(self, monkeypatch):
         """An interval that reaches below 1 % is not kept, however high its middle."""
@@ -175,6 +176,27 @@ class TestClimb:
         """Is refused."""
         with pytest.raises(Unsuitable, match="train or inference, not for 'load'"):
             climbed(Named("quick"), kind="load")
+
+
+class TestLines:
+    """What the command prints."""
+
+    REASON = "is not in effect: no convolution produced a channels-last activation"
+
+    @pytest.mark.parametrize(("width", "indent"), [(80, 15), (55, 15), (54, 2), (30, 2)])
+    def test_no_line_is_wider_than_the_terminal(self, width, indent):
+        """A reason stays in its column, or lies below its name."""
+        first, *rest = beside("channels-last", self.REASON, 13, width).splitlines()
+        assert max(map(len, [first, *rest])) <= width
+        assert all(each.startswith(" " * indent) and each[indent] != " " for each in rest)
+        assert " ".join(" ".join([first, *rest]).split()) == f"channels-last {self.REASON}"
+        assert (first == "channels-last") is (indent == 2)
+
+    def test_only_what_was_measured_has_a_gain(self, speeds):
+        """Anything else its reason alone."""
+        failed, kept = climbed(Idle("idle"), Named("quick"))
+        assert describe(failed) == "idle is not in effect: nothing was seen"
+        assert describe(kept).endswith("  kept, 2.00x over plain")
 
 
 class TestCandidates:
@@ -247,12 +269,11 @@ class TestCommand:
         assert lines[0] == "mlp-b4 train on cpu, 2 candidates"
         assert lines[2].startswith("cudnn-benchmark ")
         assert "needs a CUDA GPU" in lines[2]
-        assert lines[3].split() == ["amp-bf16", "2.00x", "(1.90-2.10)", "2.00x", "kept"]
+        assert lines[3].split() == ["amp-bf16", "2.00x", "(1.90-2.10)", "kept,", "2.00x", "over", "plain"]
         assert lines[4] == "best stack: amp-bf16"
         assert lines[5].startswith("2.00x (1.90-2.10) over plain, ")
-        assert re.fullmatch(
-            r"\S+ TFLOP/s of the model, \S+% of the fastest bfloat16 matrix product here, \S+ TFLOP/s \(MFU\)", lines[6]
-        )
+        assert re.fullmatch(r"\S+ TFLOP/s of the model", lines[6])
+        assert re.fullmatch(r"\S+% of the fastest bfloat16 matrix product here, \S+ TFLOP/s \(MFU\)", lines[7])
 
     def test_utilization_is_the_models_flops_over_the_measured_peak(self, monkeypatch):
         """Per second: 2 steps of 3 products of 4 x 48 x 10 and so on, over a peak that was made up."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import TYPE_CHECKING
 
 from workloads.commands import choices
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from workloads.ladder import Rung, Summit
     from workloads.workload import Optimization
 
-WIDTH = 34  # of compile-max-autotune-no-cudagraphs, the longest name
+GAIN = 18  # columns of 12.34x (9.87-12.9), beside which the verdicts stand in line
+LEAST = 40  # columns beside a name, or it has a line of its own
 KINDS = ("train", "inference")  # as in workloads.ladder, which loads torch
 BUDGET_SECONDS = 4.0  # likewise
 
@@ -44,36 +46,48 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     asked = None if arguments.candidates is None else choices.choose_optimizations(arguments.candidates)
     candidates = ladder.default_candidates(arguments.kind) if asked is None else list(asked)
     console.print(f"{workload} {arguments.kind} on {device.type}, {len(candidates)} candidates")
-    console.print(
-        f"{'technique':<{WIDTH}}  {'over the stack so far':<22}  {'over plain':>10}", soft_wrap=True, markup=False
-    )
+    name = max((len(str(each)) for each in candidates), default=0)
+
+    def say(left: str, right: str) -> None:
+        console.print(beside(left, right, name, console.width), soft_wrap=True, markup=False, highlight=False)
+
+    say("technique", "over the stack so far")
     stack: list[Optimization] = []
     with choices.progress_bar(console) as bar:
         rungs = ladder.climb(workload, arguments.kind, candidates, device, budget_seconds=arguments.seconds)
         for rung in bar.track(rungs, total=len(candidates), description="ladder"):
-            console.print(describe(rung), soft_wrap=True, markup=False)
+            say(str(rung.technique), describe(rung))
             if rung.kept:
                 stack = [*(each for each in stack if each not in rung.instead_of), rung.technique]
         names = ",".join(map(str, stack))
         console.print(f"best stack: {names}" if stack else "nothing pays: the plain step is the best", soft_wrap=True)
         if stack:
             best = ladder.summit(workload, arguments.kind, stack, device, arguments.seconds)
-            console.print(conclusion(best), soft_wrap=True, markup=False)
+            console.print(conclusion(best), markup=False)
 
 
 def describe(rung: Rung) -> str:
-    """One line."""
-    gain = "" if rung.gain is None else str(rung.gain)
-    total = "" if rung.total is None else f"{rung.total:.2f}x"
-    said = "kept" if rung.kept else rung.reason
-    said += f" in place of {', '.join(map(str, rung.instead_of))}" if rung.instead_of and rung.gain else ""
-    return f"{rung.technique!s:<{WIDTH}}  {gain:<22}  {total:>10}  {said}"
+    """What became of a candidate: its gain where it was measured, and why it was not kept."""
+    if rung.gain is None:
+        return rung.reason
+    said = f"kept, {rung.total:.2f}x over plain" if rung.kept else rung.reason
+    instead = f", in place of {', '.join(map(str, rung.instead_of))}" if rung.instead_of else ""
+    return f"{rung.gain!s:<{GAIN}}  {said}{instead}"
+
+
+def beside(left: str, right: str, name: int, width: int) -> str:
+    """``right`` in lines of its own column beside ``left``; below it where ``width`` columns are too few for that."""
+    fits = width >= name + 2 + LEAST
+    indent = name + 2 if fits else 2
+    first = f"{left:<{indent}}" if fits else f"{left}\n{'':<{indent}}"
+    lines = textwrap.wrap(right, max(width - indent, 1), break_long_words=False, break_on_hyphens=False)
+    return first + f"\n{'':<{indent}}".join(lines)
 
 
 def conclusion(best: Summit) -> str:
     """What the best stack reaches."""
     return (
         f"{best.speedup} over plain, {best.samples_per_second:,.0f} samples/s\n"
-        f"{best.flops_per_second / 1e12:,.3g} TFLOP/s of the model, {best.utilization:.1%} of the fastest "
+        f"{best.flops_per_second / 1e12:,.3g} TFLOP/s of the model\n{best.utilization:.1%} of the fastest "
         f"{best.precision} matrix product here, {best.peak_flops_per_second / 1e12:,.3g} TFLOP/s (MFU)"
     )
