@@ -39,10 +39,9 @@ def spinning_on_the_host(seconds):
 
 def cycles_per_second(cycles=100_000_000):
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    for event in (None, start):  # the first brings the clock up
-        if event:
-            start.record()
-        torch.cuda._sleep(cycles)
+    torch.cuda._sleep(cycles)  # brings the clock up
+    start.record()
+    torch.cuda._sleep(cycles)
     end.record()
     torch.cuda.synchronize()
     return cycles * 1e3 / start.elapsed_time(end)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from perfgate.scope import Scope
-from perfgate.settings import Settings, Table, fits
+from perfgate.settings import Settings, fits
 
 SHARED_KEYS = {"threshold", "alpha"}
 TYPO = 0.9  # similarity at which one metric is another one mistyped: compile_seconds is not warm_compile_seconds, 0.86
@@ -32,24 +32,19 @@ def idle_limits(settings: Settings, suite: Suite, scope: Scope) -> Iterator[str]
     """
     for key in settings.benchmarks:
         if scope.covers(key) and not any(fits(key, name) for name in suite.names):
-            yield _sentence("benchmarks", key, suite.names)
+            yield _sentence(".benchmarks", key, suite.names)
     if scope.full:
         for key in settings.groups:
             if key not in suite.groups:
-                yield _sentence("groups", key, suite.groups)
-    for where, key in _metrics(settings):
-        if key not in suite.metrics and difflib.get_close_matches(key, suite.metrics, n=1, cutoff=TYPO):
-            yield _sentence(where, key, suite.metrics)
-
-
-def _metrics(settings: Settings) -> Iterable[tuple[str, str]]:
-    tables: dict[str, Table] = {"thresholds": settings.thresholds}
-    for kind, limits in (("groups", settings.groups), ("benchmarks", settings.benchmarks)):
-        tables |= {f"{kind}.{name!r}": table for name, table in limits.items()}
-    return [(where, key) for where, table in tables.items() for key in table if key not in SHARED_KEYS]
+                yield _sentence(".groups", key, suite.groups)
+    for where, table in settings.tables():
+        for key in table:
+            unknown = key not in SHARED_KEYS and key not in suite.metrics
+            if unknown and difflib.get_close_matches(key, suite.metrics, n=1, cutoff=TYPO):
+                yield _sentence(where, key, suite.metrics)
 
 
 def _sentence(where: str, key: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"[tool.perfgate.{where}] {key!r} fits nothing that was measured, so its limit applies nowhere{hint}"
+    return f"[tool.perfgate{where}] {key!r} fits nothing that was measured, so its limit applies nowhere{hint}"

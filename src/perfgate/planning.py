@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from perfgate.plan import Plan, Planned, State
-from perfgate.stash import is_benchmark
+from perfgate.stash import group_of, is_benchmark
 
 if TYPE_CHECKING:
     from perfgate.gate import Gate
@@ -61,11 +61,10 @@ class PlanHooks:
 
     def _look(self, item: pytest.Item, nextitem: pytest.Item | None) -> Planned:
         state, reason = _rehearse(item, nextitem) if "measure" in item.fixturenames else ("unseen", UNSEEN)  # type: ignore[attr-defined]
-        marker = item.get_closest_marker("benchmark")
         record = self._gate.baseline.records.get(item.nodeid)
         return Planned(
             name=item.nodeid,
-            group=str(marker.kwargs.get("group") or "") if marker else "",
+            group=group_of(item),
             state=state,  # type: ignore[arg-type]
             reason=reason,
             seconds=(record.seconds or None) if record else None,

@@ -52,7 +52,7 @@ class Settings:
         Raises:
             SettingsError: naming the field and what it takes.
         """
-        for where, table in self._tables():
+        for where, table in self.tables():
             for key, value in table.items():
                 _check_range(f"[tool.perfgate{where}] {key}", value, is_alpha=key == "alpha")
         for key in ("warmup_seconds", "timed_seconds"):
@@ -61,7 +61,8 @@ class Settings:
         if Path(self.subject).is_absolute() or ".." in Path(self.subject).parts:
             raise SettingsError(f"[tool.perfgate] subject = {self.subject!r}: a folder inside the project is expected")
 
-    def _tables(self) -> Iterator[tuple[str, Table]]:
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """All limits: each table, and before it its place below ``[tool.perfgate]``, such as ``.groups.'amp'``."""
         yield "", {"threshold": self.threshold, "alpha": self.alpha}
         yield ".thresholds", self.thresholds
         for kind in ("groups", "benchmarks"):
